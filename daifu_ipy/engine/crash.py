@@ -1,0 +1,374 @@
+"""A crash: an intercepted exception, the frames it left behind, and what may be done about them."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import CellType, CodeType, FrameType, TracebackType
+from typing import Any
+
+from daifu_ipy.engine.action import ActionResult, Namespace, run_action
+from daifu_ipy.engine.barrier import Barrier, forget
+from daifu_ipy.engine.location import CannotResume, Location, locate
+from daifu_ipy.engine.repairs import Ending, Repair
+from daifu_ipy.engine.scopes import COMPREHENSIONS, HIDDEN, own_nodes
+from daifu_ipy.engine.shapes import BOX, ONCE, STATE
+from daifu_ipy.engine.unit import ITERATIONS, LOOPS, Unit, blocks
+
+OPEN_SLOTS = frozenset("ixyepghds")
+"""Slots that hold something only while they are not None (`shapes`)."""
+
+REPEATED = (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+"""Expressions whose effects a retried statement has again."""
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Where a unit will go on: `line`, the `statement`'s text, and the `kind` of location (`location.Kind`)."""
+
+    line: int
+    statement: str
+    kind: str
+    filename: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class LoopState:
+    """Where a loop around the crash stands: its line and header, and the values of its target."""
+
+    line: int
+    header: str
+    target: Mapping[str, Any]
+
+
+@dataclass(eq=False)
+class CrashFrame:
+    """One vaccinated frame of a crash, as it was when the exception left it.
+
+    `variables`: its plain locals; `slots`: its hidden ones; `cells`: the variables that it shares with other functions,
+    where they could be had (only the innermost frame gives its cells; of outer frames the values are in `variables`).
+    """
+
+    barrier: Barrier
+    frame: FrameType | None
+    location: Location
+    position: tuple[int, int, int, int]
+    variables: dict[str, Any]
+    slots: dict[str, Any]
+    cells: dict[str, CellType]
+    extras: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, Any] = field(default_factory=dict)
+    shared: dict[str, CellType] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> Unit:
+        """The frame's unit."""
+        return self.barrier.unit
+
+    @property
+    def restart(self) -> Restart:
+        """Its restart location in words."""
+        statement = self.location.statement
+        return Restart(
+            statement.lineno,
+            self.unit.text(statement),
+            self.location.kind,
+            self.unit.plain.co_filename,
+            self.unit.qualname,
+        )
+
+    def namespace(self) -> Namespace:
+        """Its variables for an action."""
+        unit = self.unit
+        return Namespace(
+            variables=self.variables,
+            cells=self.cells,
+            globals=self.barrier.namespace,
+            local_names=frozenset({*unit.plain_locals, *unit.cells}),
+            global_names=frozenset(unit.declared_globals) | unit.read_globals,
+            class_name=unit.class_name,
+            module_level=unit.is_notebook_cell,
+            extras=self.extras,
+            first_parameter=unit.first_argument,
+            flags=unit.plain.co_flags,
+            shared=self.shared,
+        )
+
+    def let_go(self) -> None:
+        """Drop the frame and its variables."""
+        if self.frame is not None:
+            forget(self.frame)
+        self.frame = None
+        for held in (self.variables, self.slots, self.cells, self.extras, self.before, self.shared):
+            held.clear()
+
+    def view(self) -> dict[str, Any]:
+        """All bound variables by name."""
+        shared = {name: cell.cell_contents for name, cell in self.cells.items() if not _is_empty(cell)}
+        return {**self.variables, **shared, **self.extras}
+
+
+def _is_empty(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is cell
+    except ValueError:
+        return True
+
+
+def position_of(code: CodeType, lasti: int) -> tuple[int, int, int, int]:
+    """Source span of the instruction at `lasti`, which may point into an instruction's inline cache."""
+    line, end_line, column, end_column = next(itertools.islice(code.co_positions(), lasti // 2, None))
+    if line is None or end_line is None or column is None or end_column is None:
+        raise CannotResume("the code was compiled without columns (-X no_debug_ranges): statements can't be told apart")
+    return line, end_line, column, end_column
+
+
+def split(bound: Mapping[str, Any], unit: Unit) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Divide a frame's variables into plain locals and slots; slots that were cleared are left out."""
+    variables = {name: bound[name] for name in unit.plain_locals if name in bound}
+    slots = {
+        name: value
+        for name, value in bound.items()
+        if name.startswith(HIDDEN)
+        and name not in (STATE, ONCE, BOX)
+        and not (value is None and name[len(HIDDEN)] in OPEN_SLOTS)
+    }
+    return variables, slots
+
+
+def closure_cells(thunk: Callable[[], object]) -> dict[str, CellType]:
+    """The cells of the variables that a barrier's thunk names."""
+    return dict(zip(thunk.__code__.co_freevars, thunk.__closure__ or (), strict=True))
+
+
+def frame_of(
+    barrier: Barrier,
+    frame: FrameType,
+    lasti: int,
+    cells: Callable[[], object] | None,
+    relocate: Callable[[Unit, Location, Mapping[str, Any]], Location] | None = None,
+) -> CrashFrame:
+    """Capture a vaccinated frame that executes the instruction at `lasti`.
+
+    Raises
+    ------
+    CannotResume
+        It can't go on at this place.
+    """
+    position = position_of(frame.f_code, lasti)
+    bound = dict(frame.f_locals)
+    variables, slots = split(bound, barrier.unit)
+    location = locate(barrier.unit, (position[0], position[2]), slots)
+    if relocate is not None:
+        location = relocate(barrier.unit, location, slots)
+    shared = {}
+    if cells is not None:
+        shared = closure_cells(cells)
+    elif barrier.unit.cells:
+        variables |= {name: bound[name] for name in barrier.unit.cells if name in bound}
+    made = CrashFrame(barrier, frame, location, position, variables, slots, shared)
+    made.before = dict(variables)
+    return made
+
+
+class Crash:
+    """An intercepted exception that waits for a repair.
+
+    Attributes
+    ----------
+    exception
+        The exception; None once the crash is closed.
+    refusal
+        Why the last repair could not be applied, or None.
+    """
+
+    def __init__(
+        self,
+        exception: BaseException,
+        innermost: CrashFrame,
+        outer: Callable[[], Iterable[CrashFrame]],
+        traceback: TracebackType | None,
+    ) -> None:
+        self.exception: BaseException | None = exception
+        self.innermost: CrashFrame | None = innermost
+        self._outer = outer
+        self._frames: tuple[CrashFrame, ...] | None = None
+        self.refusal: str | None = None
+        self.summary = f"{type(exception).__name__}: {_one_line(exception)}"
+        self.restart = innermost.restart
+        self.traceback = traceback
+        self.thread = threading.current_thread()
+        self.outcome: str | None = None
+        self._decision: Repair | None = None
+        self._decided = threading.Event()
+
+    @property
+    def frames(self) -> tuple[CrashFrame, ...]:
+        """The vaccinated frames on the stack, innermost first. The outer ones are only looked at when asked for."""
+        if self._frames is None:
+            self._frames = (*([self.innermost] if self.innermost else []), *self._outer())
+        return self._frames
+
+    def frame(self, index: int) -> CrashFrame | None:
+        """Frame `index`, innermost first; None if there is none."""
+        if index == 0:
+            return self.innermost
+        return self.frames[index] if 0 < index < len(self.frames) else None
+
+    @property
+    def stack(self) -> TracebackType | None:
+        """The traceback from the crashed unit inwards; None once the crash is closed."""
+        return self.traceback
+
+    @property
+    def namespace(self) -> dict[str, Any]:
+        """The crashed unit's variables by name (a copy)."""
+        innermost = self.innermost
+        if innermost is None:
+            return {}
+        if innermost.unit.is_notebook_cell:
+            return dict(innermost.barrier.namespace)
+        return innermost.view()
+
+    @property
+    def source(self) -> str:
+        """The text of the crashed unit."""
+        return self.innermost.unit.own_text if self.innermost else ""
+
+    @property
+    def repeats(self) -> tuple[str, ...]:
+        """The calls and assignment expressions that had begun: a retry runs them again."""
+        return _repeats(self.innermost) if self.innermost else ()
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """Names that the crashed statement would have bound and that still hold an older value."""
+        return _stale(self.innermost) if self.innermost else ()
+
+    @property
+    def progress(self) -> tuple[LoopState, ...]:
+        """Where every loop around the crash stands, outermost first."""
+        return _progress(self.innermost) if self.innermost else ()
+
+    def action(self, code: str, frame: int = 0) -> ActionResult:
+        """Run `code` in the crashed namespace of one frame; the crash stays pending."""
+        chosen = self.frame(frame)
+        if chosen is None:
+            return ActionResult("", None, f"there is no vaccinated frame {frame}; there are {len(self.frames)}")
+        return run_action(transform_action(code), chosen.namespace())
+
+    def preview(self, source: str) -> object:
+        """What surgery with `source` would do: the restart location, or why it would be refused."""
+        from daifu_ipy.engine.surgery import preview
+
+        return preview(self, source)
+
+    def decide(self, repair: Repair | Ending) -> bool:
+        """Decide this crash from any thread. The first decision wins; False means that another was first."""
+        with _lock:
+            if self._decided.is_set() or self.outcome is not None:
+                return False
+            self._decision = Repair.of(repair)
+            self._decided.set()
+            return True
+
+    def wait(self, timeout: float | None = None) -> Repair | None:
+        """Wait until somebody calls `decide`; what a manager that does not answer by itself does."""
+        self._decided.wait(timeout)
+        return self._decision
+
+    @property
+    def decision(self) -> Repair | None:
+        """What `decide` was called with."""
+        return self._decision
+
+    def reopen(self, refusal: str) -> None:
+        """Ask again after a refusal."""
+        with _lock:
+            self.refusal = refusal
+            self._decision = None
+            self._decided.clear()
+
+    def close(self, outcome: str, keep: CrashFrame | None = None) -> None:
+        """Let go of what the failed attempt left behind (but one frame that is still needed); text remains."""
+        self.outcome = outcome
+        self._decided.set()
+        self.exception = self.traceback = None
+        for frame in self.frames if self._frames is not None else [self.innermost]:
+            if frame is not None and frame is not keep:
+                frame.let_go()
+        self.innermost, self._frames, self._outer = None, (), tuple
+
+    def __repr__(self) -> str:
+        return f"<Crash {self.summary} at {self.restart.unit}:{self.restart.line}>"
+
+
+_lock = threading.Lock()
+
+_action_transform: list[Callable[[str], str]] = []
+
+
+def transform_action(code: str) -> str:
+    """The action's text in plain Python (a front end may add its own syntax, such as ``!`` and ``%``)."""
+    for transform in _action_transform:
+        code = transform(code)
+    return code
+
+
+def set_action_transform(transform: Callable[[str], str] | None) -> None:
+    """Let a front end translate the text of actions."""
+    _action_transform[:] = [] if transform is None else [transform]
+
+
+def _one_line(exception: BaseException) -> str:
+    try:
+        return " ".join(str(exception).split())[:500]
+    except Exception as error:
+        return f"<str failed: {type(error).__name__}>"
+
+
+def own_part(statement: ast.stmt) -> list[ast.AST]:
+    """The nodes of a statement that run in its own part: of a compound statement, its header."""
+    inside = {id(node) for block in blocks(statement) for body in block.statements for node in ast.walk(body)}
+    return [node for node in own_nodes([statement]) if id(node) not in inside]
+
+
+def _repeats(frame: CrashFrame) -> tuple[str, ...]:
+    if frame.location.kind not in ("statement", "guard", "except"):
+        return ()
+    line, end_line, column, end_column = frame.position
+    begun = {
+        (node.lineno, node.col_offset): ast.unparse(node)
+        for part in own_part(frame.location.statement)
+        for node in (ast.walk(part) if isinstance(part, COMPREHENSIONS) else [part])
+        if isinstance(node, REPEATED)
+        and (
+            (node.end_lineno or 0, node.end_col_offset or 0) <= (end_line, end_column)
+            or (node.lineno, node.col_offset) == (line, column)
+        )
+    }
+    return tuple(dict.fromkeys(text for _, text in sorted(begun.items())))
+
+
+def _stale(frame: CrashFrame) -> tuple[str, ...]:
+    bound = frame.view() if not frame.unit.is_notebook_cell else frame.barrier.namespace
+    names = [
+        node.id
+        for node in own_part(frame.location.statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
+    return tuple(dict.fromkeys(name for name in names if name in bound))
+
+
+def _progress(frame: CrashFrame) -> tuple[LoopState, ...]:
+    bound = frame.view() if not frame.unit.is_notebook_cell else frame.barrier.namespace
+    loops = [owner for owner, block in frame.unit.path(frame.location.statement) if isinstance(owner, LOOPS)]
+    made = []
+    for loop in loops:
+        names = [n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)] if isinstance(loop, ITERATIONS) else []
+        made.append(LoopState(loop.lineno, frame.unit.text(loop), {n: bound[n] for n in names if n in bound}))
+    return tuple(made)

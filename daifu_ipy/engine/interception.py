@@ -1,0 +1,363 @@
+"""Interception: is this exception a crash, who decides, and what becomes of the decision."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any
+
+from daifu_ipy.engine.applying import Plan, complete_slots, plan_for
+from daifu_ipy.engine.barrier import Barrier, Cells, Takeover, forget
+from daifu_ipy.engine.crash import Crash, CrashFrame, frame_of, position_of
+from daifu_ipy.engine.handled import SKIP, Place, protocol_exception, thrown_in, would_handle
+from daifu_ipy.engine.location import CannotResume, Location, barrier_of
+from daifu_ipy.engine.managers import Manager, current_manager, manager_by_api, settings
+from daifu_ipy.engine.native import barrier_in, is_injected, stands_aside
+from daifu_ipy.engine.repairs import Abort, Refusal, Repair
+from daifu_ipy.engine.shapes import BARE_RAISE
+from daifu_ipy.engine.unit import Span, Unit, WithNode, end_of
+
+SUSPENDED = 0x20 | 0x80 | 0x200  # generators, coroutines, async generators
+
+
+class _Thread(threading.local):
+    """What interception remembers of one thread."""
+
+    repairing = False
+
+    def __init__(self) -> None:
+        self.aborted: list[BaseException] = []
+        self.forwarded: tuple[BaseException, FrameType, Plan] | None = None
+
+
+_thread = _Thread()
+
+
+def intercept(
+    barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None, cells: Cells | None
+) -> Takeover | None:
+    """Decide about an exception that arrives at a barrier: a takeover, or None to let it go on.
+
+    Parameters
+    ----------
+    barrier
+        The unit's barrier.
+    frame
+        The frame that the exception is about to leave, or a part of it.
+    exception
+        The exception.
+    key
+        Which barrier inside the unit asks; None for the unit's own.
+    cells
+        Gives the frame's closure cells.
+    """
+    if _thread.repairing:
+        return None
+    if _thread.forwarded is not None and _thread.forwarded[0] is exception:
+        return _arrived(frame, cells)
+    if any(known is exception for known in _thread.aborted):
+        if key is None and not _has_vaccinated_caller(frame):
+            _thread.aborted = [known for known in _thread.aborted if known is not exception]
+        return None
+    manager = current_manager()
+    if manager is None or not _is_crash(barrier, frame, exception, key):
+        return None
+    try:
+        captured = _capture(barrier, frame, exception, key, cells)
+    except CannotResume as reason:
+        exception.add_note(f"daifu_ipy: not intercepted: {reason}")
+        return None
+    if captured is None:
+        return None
+    crash = Crash(exception, captured, functools.partial(_outer_frames, frame), _entry(exception, frame))
+    return _decide(crash, exception, frame, key, manager)
+
+
+# is it a crash
+
+
+def _is_crash(barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None) -> bool:
+    if isinstance(exception, KeyboardInterrupt) and manager_by_api() is None:
+        return False
+    if settings.intercept == "all":
+        return True
+    if thrown_in(exception) or protocol_exception(exception, frame) is not None:
+        return False
+
+    def locate(asked: FrameType) -> Place | None:
+        return _own_place(barrier, frame, exception, key) if asked is frame else _place(asked)
+
+    verdict = would_handle(exception, frame, locate=locate)
+    return verdict.handled is False or (verdict.handled is None and settings.intercept == "unhandled")
+
+
+def _own_place(barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None) -> Place | None:
+    """Where the crashed unit is in its native code."""
+    entry = _entry(exception, frame)
+    span = position_of(frame.f_code, entry.tb_lasti) if entry is not None else None
+    if key is not None and key.startswith("handler"):
+        raised = _bare_raise(barrier.unit, frame.f_locals)
+        inside = span is not None and _is_in_handler(barrier.unit, barrier.unit.statement_at((span[0], span[2])), key)
+        if raised is not None and not inside:
+            span = (raised.lineno, *end_of(raised)[:1], raised.col_offset, end_of(raised)[1])
+    return None if span is None else _plain_place(barrier, frame, span)
+
+
+def _place(frame: FrameType) -> Place | None:
+    """What stands for a caller: of a vaccinated one its native code, of the tool's own nothing."""
+    if frame.f_code.co_filename == __file__ or stands_aside(frame):
+        return SKIP
+    barrier = barrier_in(frame.f_code)
+    return None if barrier is None else _plain_place(barrier, frame, position_of(frame.f_code, frame.f_lasti))
+
+
+def _plain_place(barrier: Barrier, frame: FrameType, span: Span) -> Place | None:
+    unit = barrier.unit
+    offset = unit.plain_offset(span)
+
+    around = unit.open_withs((span[0], span[2]))
+    asked: dict[int, object | None] = {}
+
+    def managing(at: int) -> object | None:
+        """The manager of a ``with`` on the way out: items of one statement may share a position, and come in order."""
+        line, _, column, _ = position_of(unit.plain, at)
+        if at not in asked:
+            for index, (statement, first) in enumerate(around):
+                if (line, column) in (
+                    first,
+                    (statement.lineno, statement.col_offset),
+                    _expression_start(statement),
+                ):
+                    del around[index]
+                    manager = getattr(frame.f_locals.get(unit.slot("x", statement)), "__self__", None)
+                    asked[at] = manager if hasattr(type(manager), "__exit__") else None
+                    break
+        return asked.get(at)
+
+    return None if offset is None else Place(unit.plain, offset, frame, managing)
+
+
+def _expression_start(statement: WithNode) -> tuple[int, int]:
+    expression = statement.items[0].context_expr
+    return expression.lineno, expression.col_offset
+
+
+def _entry(exception: BaseException, frame: FrameType) -> TracebackType | None:
+    """The traceback entry that says where `frame` was."""
+    entry = exception.__traceback__
+    while entry is not None and entry.tb_frame is not frame:
+        entry = entry.tb_next
+    return entry
+
+
+def _capture(
+    barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None, cells: Cells | None
+) -> CrashFrame | None:
+    """Capture the crashed frame; None if an inner barrier has been asked about this place already."""
+
+    def relocate(unit: Unit, location: Location, slots: Mapping[str, Any]) -> Location:
+        return _raised_again(unit, location, key, slots)
+
+    entry = _entry(exception, frame)
+    if entry is None:
+        if key is None or not key.startswith("handler"):
+            return None  # raised again from a place that another frame has left
+        lasti = frame.f_lasti
+    else:
+        lasti = entry.tb_lasti
+        if is_injected(position_of(frame.f_code, lasti)):
+            return None  # raised again by our own code
+    captured = frame_of(barrier, frame, lasti, cells, relocate)
+    if barrier_of(barrier.unit, captured.location) != key:
+        return None
+    complete_slots(captured, exception)
+    return captured
+
+
+def _raised_again(unit: Unit, location: Location, key: str | None, slots: Mapping[str, Any]) -> Location:
+    """A bare ``raise`` adds no traceback entry: what arrives at a handler's barrier from outside it came from there."""
+    if key is None or not key.startswith("handler") or _is_in_handler(unit, location.statement, key):
+        return location
+    raised = _bare_raise(unit, slots)
+    if raised is None:
+        raise CannotResume("the exception was raised again where it was handled")
+    return Location(raised, "statement", 0, location.pending)
+
+
+def _bare_raise(unit: Unit, slots: Mapping[str, Any]) -> ast.stmt | None:
+    number = slots.get(BARE_RAISE)
+    return next((s for s, n in unit.number.items() if n == number and isinstance(s, ast.Raise)), None)
+
+
+def _is_in_handler(unit: Unit, statement: ast.stmt | None, key: str) -> bool:
+    """Whether `statement` stands in the handler whose barrier is called `key`."""
+    if statement is None:
+        return False
+    return any(
+        block.field == "handler" and unit.barrier_key(owner, "handler", block.index) == key
+        for owner, block in unit.path(statement)
+    )
+
+
+def _outer_frames(frame: FrameType) -> list[CrashFrame]:
+    """The vaccinated frames further out, at the calls that they wait for."""
+    made: list[CrashFrame] = []
+    outer = frame.f_back
+    while outer is not None:
+        barrier = barrier_in(outer.f_code)
+        if barrier is not None and not stands_aside(outer):
+            try:
+                captured = frame_of(barrier, outer, outer.f_lasti, None)
+                complete_slots(captured, None)
+                made.append(captured)
+            except CannotResume:
+                pass  # it can't be repaired there; further out perhaps
+        outer = outer.f_back
+    return made
+
+
+# decisions
+
+
+def _decide(
+    crash: Crash, exception: BaseException, frame: FrameType, key: str | None, manager: Manager
+) -> Takeover | None:
+    started = time.perf_counter()
+    _thread.repairing = True
+    with settings.lock:
+        settings.pending.append(crash)
+    decision = Decision()
+    try:
+        decision = _ask(crash, manager)
+    except Exception as error:
+        decision.reason = f"the repair failed: {type(error).__name__}: {error}"
+    except BaseException as error:
+        decision.reason = f"the repair manager was stopped by {type(error).__name__}"
+    finally:
+        _thread.repairing = False
+        with settings.lock:
+            settings.pending.remove(crash)
+    seconds = time.perf_counter() - started
+    if decision.plan is None:
+        if decision.reason is not None:
+            exception.add_note(f"daifu_ipy: aborted: {decision.reason}")
+        _close(crash, decision.repair, seconds, "aborted")
+        forget(frame)
+        if key is not None or _has_vaccinated_caller(frame):
+            _thread.aborted = [*_thread.aborted[-7:], exception]
+        return None
+    target = decision.plan.frame.frame
+    if target is not frame and target is not None:
+        _thread.forwarded = (exception, target, decision.plan)
+        _close(crash, decision.repair, seconds, "recovered", keep=decision.plan.frame)
+        return None
+    keeps = _refers_to(decision.plan.frame, exception)
+    takeover = decision.plan.takeover()
+    _close(crash, decision.repair, seconds, "recovered")
+    _release(exception, frame, keeps=keeps)
+    return takeover
+
+
+@dataclass
+class Decision:
+    """What a manager's answers came to; without a plan the crash is aborted, with a `reason` if nobody wished it."""
+
+    repair: Repair | None = None
+    plan: Plan | None = None
+    reason: str | None = None
+
+
+def _ask(crash: Crash, manager: Manager) -> Decision:
+    """Ask until a repair can be applied; the same refused repair twice aborts."""
+    refused: Repair | None = None
+    while True:
+        answer = crash.decision or manager(crash)
+        answer = crash.decision or answer  # the first decision wins
+        if answer is None:
+            return Decision(reason=crash.refusal or "the repair manager gave no repair")
+        repair = Repair.of(answer)
+        crash.decide(repair)
+        try:
+            return Decision(repair, _apply(crash, repair))
+        except Refusal as refusal:
+            if repair == refused:
+                return Decision(repair, reason=f"refused twice: {refusal}")
+            refused = repair
+            crash.reopen(str(refusal))
+
+
+def _apply(crash: Crash, repair: Repair) -> Plan | None:
+    if crash.frame(repair.frame) is None:
+        raise Refusal(f"there is no vaccinated frame {repair.frame}: the stack has {len(crash.frames)}")
+    for number, code in enumerate(repair.actions, 1):
+        result = crash.action(code, repair.frame)
+        if result.error is not None:
+            raise Refusal(f"action {number} failed: {result.error}")
+    if isinstance(repair.then, Abort):
+        return None
+    return plan_for(crash, repair.frame, repair.then)
+
+
+def _has_vaccinated_caller(frame: FrameType) -> bool:
+    outer = frame.f_back
+    while outer is not None:
+        if barrier_in(outer.f_code) is not None:
+            return True
+        outer = outer.f_back
+    return False
+
+
+def _close(crash: Crash, repair: Repair | None, seconds: float, outcome: str, keep: CrashFrame | None = None) -> None:
+    for tell in settings.on_closed:
+        tell(crash, repair, seconds, outcome)
+    crash.close(outcome, keep)
+
+
+def _arrived(frame: FrameType, cells: Cells | None) -> Takeover | None:
+    """An exception on its way to the frame that its repair named."""
+    if _thread.forwarded is None or _thread.forwarded[1] is not frame:
+        return None
+    exception, _, plan = _thread.forwarded
+    _thread.forwarded = None
+    keeps = _refers_to(plan.frame, exception)
+    takeover = plan.takeover(cells)
+    plan.frame.let_go()
+    _release(exception, frame, keeps=keeps)
+    return takeover
+
+
+def _refers_to(frame: CrashFrame, exception: BaseException) -> bool:
+    """Whether the unit goes on with the exception itself: handles it, or holds it in a variable."""
+    values = [*frame.variables.values(), *frame.slots.values()]
+    return any(value is exception or (type(value) is tuple and exception in value[1:2]) for value in values)
+
+
+def _release(exception: BaseException, frame: FrameType, *, keeps: bool) -> None:
+    """Free what the failed call left behind, also where it has made a cycle with its exception."""
+    for tell in settings.on_release:
+        tell(exception)
+    if exception in (getattr(sys, "last_value", None), getattr(sys, "last_exc", None)):
+        for name in ("last_exc", "last_value", "last_type", "last_traceback"):
+            sys.__dict__.pop(name, None)
+    if keeps:
+        return
+    entry = _entry(exception, frame)
+    inner = entry.tb_next if entry is not None else None
+    while inner is not None:
+        dead = inner.tb_frame
+        if not dead.f_code.co_flags & SUSPENDED and dead is not frame:
+            try:
+                dead.clear()
+            except RuntimeError:
+                pass  # it is executing: the exception was raised again further out
+        inner = inner.tb_next
+    exception.__traceback__ = None
+
+
+__all__ = ["barrier_in", "intercept"]

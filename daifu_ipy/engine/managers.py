@@ -1,0 +1,84 @@
+"""Who repairs: managers set by API, the default one, and the crashes that wait for a decision."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from daifu_ipy.engine.crash import Crash
+
+Manager: TypeAlias = "Callable[[Crash], Any]"
+
+_local: ContextVar[Manager | None] = ContextVar("daifu_ipy repair manager", default=None)
+
+
+@dataclass
+class _Settings:
+    """The engine's global state, all of it."""
+
+    manager: Manager | None = None
+    default: Manager | None = None
+    intercept: str = "auto"  # or "all", "unhandled"
+    pending: list[Crash] = field(default_factory=list)
+    on_closed: list[Callable[[Crash, Any, float, str], None]] = field(default_factory=list)
+    on_release: list[Callable[[BaseException], None]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+settings = _Settings()
+
+
+@contextmanager
+def repair_with(manager: Manager) -> Iterator[None]:
+    """Let `manager` repair the crashes of the code in this block.
+
+    Parameters
+    ----------
+    manager
+        A callable ``manager(crash)`` that returns a `Repair`, an ending such as ``Pass()``, or None (abort).
+
+    Notes
+    -----
+    Local to the context (`contextvars`): other threads and tasks keep theirs.
+    """
+    if not callable(manager):
+        raise TypeError(f"a repair manager is a callable manager(crash), not {type(manager).__name__}")
+    token = _local.set(manager)
+    try:
+        yield
+    finally:
+        _local.reset(token)
+
+
+def set_repair_manager(manager: Manager | None) -> None:
+    """Let `manager` repair the crashes of all threads; None goes back to the default.
+
+    Raises
+    ------
+    TypeError
+        If `manager` is not callable.
+    """
+    if manager is not None and not callable(manager):
+        raise TypeError(f"a repair manager is a callable manager(crash) or None, not {type(manager).__name__}")
+    settings.manager = manager
+
+
+def manager_by_api() -> Manager | None:
+    """The manager that the user's code has set."""
+    return _local.get() or settings.manager
+
+
+def current_manager() -> Manager | None:
+    """Who would answer a crash here and now."""
+    return manager_by_api() or settings.default
+
+
+def pending() -> list[Crash]:
+    """The crashes that wait for a decision, oldest first; any thread may call their `decide`."""
+    with settings.lock:
+        return list(settings.pending)

@@ -1,0 +1,384 @@
+"""Vaccination: swap a function's code in place for code that can be recovered in situ, and undo it.
+
+The function object stays; its ``__code__`` is exchanged, so every reference to it is protected. Functions nested in it,
+and the methods of classes in it, are vaccinated with it, each as a unit of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+import sys
+import types
+import warnings
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from types import CodeType, FunctionType
+from typing import Any, TypeVar
+
+from daifu_ipy.engine.barrier import Barrier
+from daifu_ipy.engine.compiling import (
+    FUTURE_FLAGS,
+    CannotPatch,
+    bare_arguments,
+    bare_function,
+    compile_function,
+    finish,
+)
+from daifu_ipy.engine.invariants import InternalError, check
+from daifu_ipy.engine.nodes import new_placeholder
+from daifu_ipy.engine.resume import as_function
+from daifu_ipy.engine.scopes import HIDDEN
+from daifu_ipy.engine.selftest import patches_work
+from daifu_ipy.engine.shapes import Options, Shapes
+from daifu_ipy.engine.unit import (
+    FUNCTIONS,
+    CannotVaccinate,
+    FunctionNode,
+    NestedFunction,
+    Unit,
+    blocks,
+    nested_functions,
+    start_of,
+)
+
+F = TypeVar("F")
+
+
+class NotVaccinated(UserWarning):
+    """A unit runs plainly; the message names the construct and its line."""
+
+
+@dataclass(frozen=True)
+class Vaccinated:
+    """A vaccinated unit: its code, the native code it stands for, and its barrier."""
+
+    code: CodeType
+    plain: CodeType
+    barrier: Barrier
+
+
+_plain_of: weakref.WeakKeyDictionary[FunctionType, CodeType] = weakref.WeakKeyDictionary()
+
+
+def vaccinate(fn: F, *, strict: bool = False) -> F:
+    """Make a function recoverable in situ; use it as a decorator or call it.
+
+    Parameters
+    ----------
+    fn
+        A function, bound method, staticmethod, classmethod, functools.partial, or a class (all its own methods).
+    strict
+        Raise `CannotVaccinate` where a function can't be vaccinated. Otherwise it stays plain, with one warning.
+
+    Returns
+    -------
+    object
+        `fn` itself: its code is swapped in place, so that every reference to it is protected.
+
+    Raises
+    ------
+    CannotVaccinate
+        With `strict`; the message names the construct and its line.
+    TypeError
+        `fn` holds no Python function.
+    """
+    for function in functions_in(fn):
+        if function in _plain_of and is_vaccinated(function):
+            continue
+        try:
+            made = vaccinated_function(function)
+        except CannotVaccinate as reason:
+            if strict:
+                raise
+            warnings.warn(f"daifu: {function.__qualname__} runs plainly: {reason}", NotVaccinated, stacklevel=2)
+            continue
+        swap(function, made.code, made.plain)
+    return fn
+
+
+def swap(function: FunctionType, code: CodeType, plain: CodeType) -> None:
+    """Give a function vaccinated code; `plain` is what `unvaccinate` gives it back."""
+    function.__code__ = code
+    _plain_of[function] = plain
+
+
+def unvaccinate(fn: F) -> F:
+    """Give a vaccinated function its native code back; returns `fn` itself.
+
+    Calls that are running finish with the code they have.
+    """
+    for function in functions_in(fn):
+        plain = _plain_of.pop(function, None)
+        if plain is not None:
+            function.__code__ = plain
+    return fn
+
+
+def is_vaccinated(function: FunctionType) -> bool:
+    """Whether the function's code is vaccinated now (something else may have swapped it since)."""
+    return any(type(const) is Barrier for const in function.__code__.co_consts)
+
+
+def functions_in(obj: object) -> Iterator[FunctionType]:
+    """The Python functions that an object stands for."""
+    match obj:
+        case FunctionType():
+            yield inspect.unwrap(obj, stop=lambda f: not isinstance(getattr(f, "__wrapped__", None), FunctionType))
+        case types.MethodType() | staticmethod() | classmethod():
+            yield from functions_in(obj.__func__)
+        case functools.partial():
+            yield from functions_in(obj.func)
+        case property():
+            for accessor in (obj.fget, obj.fset, obj.fdel):
+                if accessor is not None:
+                    yield from functions_in(accessor)
+        case type():
+            for member in list(vars(obj).values()):
+                if isinstance(member, FunctionType | staticmethod | classmethod | property):
+                    yield from functions_in(member)
+        case _:
+            inner = getattr(obj, "__wrapped__", None)
+            if not callable(inner):
+                raise TypeError(f"vaccinate takes a Python function, method or class, not {type(obj).__name__}")
+            yield from functions_in(inner)
+
+
+def vaccinated_function(function: FunctionType) -> Vaccinated:
+    """Find a function's source and vaccinate it.
+
+    Raises
+    ------
+    CannotVaccinate
+        Its source can't be had or is not what runs, or a construct in it can't be vaccinated.
+    """
+    code = function.__code__
+    if code.co_name == "<lambda>":
+        raise CannotVaccinate("a lambda is left as it is; write a def")
+    found = find_function(code)
+    return vaccinated(found.node, code, found.source, function.__globals__, found.class_name)
+
+
+@dataclass(frozen=True)
+class FoundFunction:
+    """A function's definition in the text that it was compiled from."""
+
+    node: FunctionNode
+    source: str
+    class_name: str | None
+
+
+def find_function(code: CodeType) -> FoundFunction:
+    """Find the definition that `code` was compiled from, by its file and line."""
+    source = "".join(linecache.getlines(code.co_filename))
+    if not source:
+        raise CannotVaccinate(f"the source of {code.co_qualname} ({code.co_filename}) can't be had")
+    try:
+        tree = ast.parse(source, code.co_filename)
+    except SyntaxError as error:
+        raise CannotVaccinate(f"{code.co_filename} does not parse any more: line {error.lineno}: {error.msg}") from None
+    for found in all_functions(tree.body):
+        if found.node.name == code.co_name and start_of(found.node)[0] == code.co_firstlineno:
+            _check_same(found.node, code)
+            return FoundFunction(found.node, source, found.class_name)
+    raise CannotVaccinate(
+        f"{code.co_filename} has no function {code.co_name} in line {code.co_firstlineno}: "
+        "was the file edited since it was imported?"
+    )
+
+
+def all_functions(
+    statements: list[ast.stmt], prefix: str = "", class_name: str | None = None
+) -> Iterator[NestedFunction]:
+    """Every function in a text, nested ones after the one that they are in."""
+    for nested in nested_functions(statements, prefix, class_name):
+        yield nested
+        yield from all_functions(nested.node.body, f"{nested.qualname}.<locals>.", nested.class_name)
+
+
+def _check_same(node: FunctionNode, code: CodeType) -> None:
+    args = node.args
+    names = [arg.arg for arg in [*args.posonlyargs, *args.args]]
+    if len(names) != code.co_argcount or isinstance(node, ast.AsyncFunctionDef) != bool(code.co_flags & 0x280):
+        raise CannotVaccinate(f"the source of {code.co_qualname} in line {node.lineno} is not the code that runs")
+
+
+def vaccinated(
+    node: FunctionNode,
+    plain: CodeType,
+    source: str,
+    namespace: dict[str, Any],
+    class_name: str | None,
+    shared: Iterable[str] = (),
+) -> Vaccinated:
+    """Vaccinate one function definition and the functions in it.
+
+    Parameters
+    ----------
+    node
+        The definition, with the positions that `plain` has.
+    plain
+        The native code.
+    source
+        The whole text.
+    namespace
+        The globals that it runs with.
+    class_name
+        The class around it, for private names.
+    shared
+        Variables that stay shared with older code (`Unit`).
+    """
+    unit = Unit(node, plain, source, class_name=class_name, shared=shared)
+    return _compiled(_units_in(unit), namespace)
+
+
+def vaccinated_cell(
+    tree: ast.Module,
+    plain: CodeType,
+    source: str,
+    namespace: dict[str, Any],
+    options: Options,
+    only: frozenset[str] | None,
+) -> Vaccinated:
+    """Vaccinate a notebook cell and the functions in it (`only`: these by their qualified names)."""
+    unit = Unit(tree, plain, source, qualname="<module>")
+    return _compiled(_units_in(unit, only), namespace, options)
+
+
+@dataclass
+class _Family:
+    """A unit and the units of the functions in it."""
+
+    unit: Unit
+    children: dict[FunctionNode, _Family]
+
+
+def _units_in(unit: Unit, only: frozenset[str] | None = None) -> _Family:
+    prefix = "" if unit.is_notebook_cell else f"{unit.qualname}.<locals>."
+    children: dict[FunctionNode, _Family] = {}
+    for nested in nested_functions(unit.node.body, prefix, unit.class_name):
+        code = _code_of(nested, unit.plain)
+        wanted = only is None or nested.qualname in only or any(nested.qualname.startswith(f"{name}.") for name in only)
+        if code is not None and wanted:
+            child = Unit(nested.node, code, unit.source, class_name=nested.class_name, qualname=nested.qualname)
+            children[nested.node] = _units_in(child)
+    return _Family(unit, children)
+
+
+def _code_of(nested: NestedFunction, plain: CodeType) -> CodeType | None:
+    """The native code of a nested function."""
+    line = start_of(nested.node)[0]
+    for const in plain.co_consts:
+        if isinstance(const, CodeType):
+            if (
+                const.co_name == nested.node.name
+                and const.co_firstlineno == line
+                and const.co_qualname == nested.qualname
+            ):
+                return const
+            inner = const.co_qualname.removesuffix("<generic parameters of " + nested.node.name + ">")
+            if nested.qualname.startswith(const.co_qualname + ".") or inner != const.co_qualname or "<generic" in inner:
+                found = _code_of(nested, const)
+                if found is not None:
+                    return found
+    return None
+
+
+def _compiled(family: _Family, namespace: dict[str, Any], options: Options | None = None) -> Vaccinated:
+    unit = family.unit
+    chosen = options or Options()
+    flags = unit.plain.co_flags & FUTURE_FLAGS
+    if not patches_work():
+        chosen = replace(chosen, patched=False)
+    try:
+        try:
+            return _compile(family, namespace, chosen, flags)
+        except CannotPatch:
+            return _compile(family, namespace, replace(chosen, patched=False), flags)
+    except SyntaxError as error:
+        if "nested blocks" in str(error):
+            raise CannotVaccinate(
+                f"blocks are nested too deeply around line {error.lineno or unit.node.body[0].lineno}"
+            ) from None
+        raise InternalError(f"the vaccinated code of {unit.qualname} does not compile: {error}") from error
+    except RecursionError:
+        raise CannotVaccinate(f"{unit.qualname} is nested too deeply") from None
+
+
+def _compile(family: _Family, namespace: dict[str, Any], options: Options, flags: int) -> Vaccinated:
+    barriers: dict[str, Barrier] = {}
+    shapes = _barriers(family, namespace, options, flags, barriers)
+    unit = family.unit
+    node = as_function(unit, [])
+    args = bare_arguments(node.args)
+    bare = bare_function(node, args, shapes.function_body())
+    free = [] if unit.is_notebook_cell else sorted({*unit.plain.co_freevars, *(unit.shared - unit.scope.bound)})
+    code = compile_function(bare, free, unit.class_name, unit.plain.co_filename, flags)
+    made = finish(code, unit.plain, dict(barriers), patched=options.patched)
+    _check_names(unit, made)
+    _note_codes(made)
+    return Vaccinated(made, unit.plain, barriers[shapes.placeholder])
+
+
+def _note_codes(code: CodeType) -> None:
+    """Tell each barrier which code is its unit's."""
+    for const in code.co_consts:
+        if type(const) is Barrier:
+            const.code = code
+        elif isinstance(const, CodeType):
+            _note_codes(const)
+
+
+def _barriers(
+    family: _Family, namespace: dict[str, Any], options: Options, flags: int, barriers: dict[str, Barrier]
+) -> Shapes:
+    """Make the shapes and barriers of a unit and of the units in it."""
+    inner_options = replace(options, displayed=frozenset())
+    children = {
+        node: _barriers(child, namespace, inner_options, flags, barriers) for node, child in family.children.items()
+    }
+    shapes = Shapes(family.unit, new_placeholder(), children, options)
+    barrier = Barrier(family.unit, shapes, namespace, flags)
+    barrier.barriers = barriers
+    barriers[shapes.placeholder] = barrier
+    return shapes
+
+
+def _check_names(unit: Unit, code: CodeType) -> None:
+    """No name of the user's was added, lost or changed in scope."""
+    if unit.is_notebook_cell:
+        added = [name for name in code.co_varnames if not name.startswith(HIDDEN)]
+        inlined = set(unit.plain.co_varnames) if sys.version_info >= (3, 12) else set()
+        added = [name for name in added if name not in inlined and not _is_inlined(unit, name)]
+        check(not added, lambda: f"names of a notebook cell became local: {added}")
+        return
+    for what in ("co_varnames", "co_cellvars", "co_freevars") if not unit.shared else ():
+        ours = {name for name in getattr(code, what) if not name.startswith(HIDDEN)}
+        theirs = {name for name in getattr(unit.plain, what) if not name.startswith("@")}
+        ours -= set(unit.plain_locals) - theirs  # annotated and never used: no local of the native code
+        check(ours == theirs, lambda: f"{what} of {unit.qualname} changed: {sorted(ours ^ theirs)}")  # noqa: B023
+    args = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
+    plain = unit.plain
+    check(
+        args == (plain.co_argcount, plain.co_posonlyargcount, plain.co_kwonlyargcount),
+        lambda: f"the signature of {unit.qualname} changed",
+    )
+
+
+def _is_inlined(unit: Unit, name: str) -> bool:
+    """A variable of a comprehension, which Python 3.12 and later run inside the function."""
+    return any(
+        isinstance(node, ast.Name) and node.id == name
+        for comprehension in ast.walk(unit.node)
+        if isinstance(comprehension, ast.comprehension)
+        for node in ast.walk(comprehension.target)
+    )
+
+
+__all__ = [
+    "FUNCTIONS", "CannotVaccinate", "NotVaccinated", "Vaccinated", "blocks", "find_function", "functions_in",
+    "is_vaccinated", "unvaccinate", "vaccinate", "vaccinated", "vaccinated_cell", "vaccinated_function",
+]  # fmt: skip
