@@ -9,7 +9,6 @@ from typing import Any
 
 from daifu_ipy.engine.action import run_action
 from daifu_ipy.engine.barrier import Barrier, Cells, Takeover
-from daifu_ipy.engine.compiling import CannotPatch
 from daifu_ipy.engine.crash import Crash, CrashFrame, closure_cells
 from daifu_ipy.engine.invariants import check
 from daifu_ipy.engine.location import CannotResume, Location, jump_target
@@ -164,13 +163,7 @@ def procedure(barrier: Barrier, location: Location, names: tuple[str, ...]) -> A
 
 
 def _synthesise(barrier: Barrier, location: Location, names: tuple[str, ...]) -> Any:
-    shapes = _resumed_shapes(barrier)
-    barriers: dict[str, object] = dict(barrier.barriers)
-    try:
-        return synthesise(shapes, location, names, barrier.flags, barriers)
-    except CannotPatch:
-        plain = Shapes(shapes.unit, shapes.placeholder, shapes.children, replace(shapes.options, patched=False))
-        return synthesise(plain, location, names, barrier.flags, barriers)
+    return synthesise(_resumed_shapes(barrier), location, names, barrier.flags, dict(barrier.barriers))
 
 
 def _resumed_shapes(barrier: Barrier) -> Shapes:

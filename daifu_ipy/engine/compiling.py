@@ -54,10 +54,6 @@ CALLING = frozenset(  # what stands between a slot and the await of a call of it
 STORES = frozenset(dis.opmap[name] for name in ("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL", "STORE_NAME"))
 
 
-class CannotPatch(Exception):
-    """The compiled code does not have the expected instructions; helpers must stand in."""
-
-
 def compile_function(
     node: FunctionNode, free: Sequence[str], class_name: str | None, filename: str, flags: int
 ) -> CodeType:
@@ -165,35 +161,24 @@ def patch(code: CodeType) -> CodeType:
     if not slots:
         return code
     text = bytearray(code.co_code)
-    at, done = 0, set()
-    while at < len(text) - 2:
-        slot = _patch_at(code, text, at)
-        if slot is not None:
-            done.add(code.co_varnames[slot])
-            at += 2  # what was moved behind is not looked at again
-        at += 2
-    if any(name[len(HIDDEN)] == "y" for name in slots):
+    for at in _occurrences(text, COPY, 1):
+        _patch_loop(code, text, at)
+    for at in _occurrences(text, UNPACK, 2):
+        _patch_with(code, text, at)
+    if any(_has_letter(name, "y") for name in slots):
         _patch_awaits(code, text)
-    missing = {name for name in slots if name[len(HIDDEN)] == "i"} - done
-    if missing and any(_stores_fresh(text, code.co_varnames.index(name)) for name in missing):
-        raise CannotPatch(f"no iterator is kept in {sorted(missing)}")
     return code.replace(co_code=bytes(text))
 
 
-def _stores_fresh(text: bytearray, slot: int) -> bool:
-    """Whether a value is stored to `slot` by an assignment expression that was not patched."""
-    return any(
-        text[at] == COPY and text[at + 1] == 1 and text[at + 2] == STORE_FAST and text[at + 3] == slot & 255
-        for at in range(0, len(text) - 4, 2)
-    )
-
-
-def _patch_at(code: CodeType, text: bytearray, at: int) -> int | None:
-    if text[at] == COPY and text[at + 1] == 1:
-        return _patch_loop(code, text, at)
-    if text[at] == UNPACK and text[at + 1] == 2:
-        return _patch_with(code, text, at)
-    return None
+def _occurrences(text: bytearray, instruction: int, argument: int) -> list[int]:
+    """Where an instruction stands with this argument."""
+    wanted, found = bytes([instruction, argument]), []
+    at = text.find(wanted)
+    while at >= 0:
+        if at % 2 == 0:
+            found.append(at)
+        at = text.find(wanted, at + 1)
+    return found
 
 
 def _patch_awaits(code: CodeType, text: bytearray) -> None:
@@ -230,17 +215,13 @@ def _is_slot(code: CodeType, index: int, letters: str) -> bool:
     return index < len(code.co_varnames) and _has_letter(code.co_varnames[index], letters)
 
 
-def _patch_loop(code: CodeType, text: bytearray, at: int) -> int | None:
+def _patch_loop(code: CodeType, text: bytearray, at: int) -> None:
     store, slot = _argument(text, at + 2)
-    if text[store] != STORE_FAST or not _is_slot(code, slot, "i"):
-        return None
-    if text[store + 2] not in (GET_ITER, GET_AITER):
-        return None  # one of several slots that are cleared together
-    text[at : store + 4] = text[store + 2 : store + 4] + text[at : store + 2]
-    return slot
+    if text[store] == STORE_FAST and _is_slot(code, slot, "i") and text[store + 2] in (GET_ITER, GET_AITER):
+        text[at : store + 4] = text[store + 2 : store + 4] + text[at : store + 2]
 
 
-def _patch_with(code: CodeType, text: bytearray, at: int) -> int | None:
+def _patch_with(code: CodeType, text: bytearray, at: int) -> None:
     after = at + 2
     while text[after] == CACHE:
         after += 2
@@ -250,14 +231,13 @@ def _patch_with(code: CodeType, text: bytearray, at: int) -> int | None:
     elif text[first] in STORES:
         second, slot = _argument(text, first + 2)
         if text[second] != STORE_FAST:
-            return None
+            return
     else:
-        return None
+        return
     if not _is_slot(code, slot, "xy"):
-        return None
+        return
     text[at : at + 2] = bytes([ENTRIES[code.co_varnames[slot][len(HIDDEN)] == "y"], 0])
     text[at + 2 : after] = bytes([NOP, 0]) * ((after - at - 2) // 2)
-    return slot
 
 
 def function_from(code: CodeType, namespace: dict[str, Any], closure: Mapping[str, CellType]) -> FunctionType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FrameType, TracebackType
@@ -119,9 +120,19 @@ def _is_empty(cell: CellType) -> bool:
         return True
 
 
+_spans: dict[int, tuple[weakref.ref[CodeType], dict[int, tuple[int | None, ...]]]] = {}
+"""Positions found before, by code (whose own hash would read all of it) and instruction."""
+
+
 def position_of(code: CodeType, lasti: int) -> tuple[int, int, int, int]:
     """Source span of the instruction at `lasti`, which may point into an instruction's inline cache."""
-    line, end_line, column, end_column = next(itertools.islice(code.co_positions(), lasti // 2, None))
+    key = id(code)
+    kept = _spans.get(key)
+    if kept is None or kept[0]() is not code:
+        kept = _spans[key] = (weakref.ref(code, lambda _: _spans.pop(key, None)), {})
+    if lasti not in kept[1]:
+        kept[1][lasti] = next(itertools.islice(code.co_positions(), lasti // 2, None))
+    line, end_line, column, end_column = kept[1][lasti]
     if line is None or end_line is None or column is None or end_column is None:
         raise CannotResume("the code was compiled without columns (-X no_debug_ranges): statements can't be told apart")
     return line, end_line, column, end_column

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,8 +32,7 @@ class _Settings:
 settings = _Settings()
 
 
-@contextmanager
-def repair_with(manager: Manager) -> Iterator[None]:
+class repair_with:
     """Let `manager` repair the crashes of the code in this block.
 
     Parameters
@@ -42,17 +40,33 @@ def repair_with(manager: Manager) -> Iterator[None]:
     manager
         A callable ``manager(crash)`` that returns a `Repair`, an ending such as ``Pass()``, or None (abort).
 
+    Raises
+    ------
+    TypeError
+        If `manager` is not callable.
+
     Notes
     -----
     Local to the context (`contextvars`): other threads and tasks keep theirs.
     """
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = _checked(manager)
+        self._tokens: list[Token[Manager | None]] = []
+
+    def __enter__(self) -> None:
+        """Set the manager."""
+        self._tokens.append(_local.set(self._manager))
+
+    def __exit__(self, *info: object) -> None:
+        """Give the block's context its former manager back; exceptions pass."""
+        _local.reset(self._tokens.pop())
+
+
+def _checked(manager: Manager) -> Manager:
     if not callable(manager):
         raise TypeError(f"a repair manager is a callable manager(crash), not {type(manager).__name__}")
-    token = _local.set(manager)
-    try:
-        yield
-    finally:
-        _local.reset(token)
+    return manager
 
 
 def set_repair_manager(manager: Manager | None) -> None:
@@ -63,9 +77,7 @@ def set_repair_manager(manager: Manager | None) -> None:
     TypeError
         If `manager` is not callable.
     """
-    if manager is not None and not callable(manager):
-        raise TypeError(f"a repair manager is a callable manager(crash) or None, not {type(manager).__name__}")
-    settings.manager = manager
+    settings.manager = None if manager is None else _checked(manager)
 
 
 def manager_by_api() -> Manager | None:

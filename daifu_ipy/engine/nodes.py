@@ -54,7 +54,7 @@ class At:
 
     def constant(self, value: str | int | None) -> ast.Constant:
         """A constant."""
-        return ast.copy_location(ast.Constant(value), self.name(""))
+        return ast.Constant(value, None, **self.position)
 
     def barrier(self, attribute: str) -> ast.Attribute:
         """An attribute of the unit's barrier."""

@@ -31,6 +31,7 @@ import builtins
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from daifu_ipy.engine.nodes import DELETE, LOAD, STORE, At
@@ -199,9 +200,14 @@ class Shapes:
 
     def expr(self, node: ast.expr) -> ast.expr:
         """An expression; copied and rewritten only where it calls something that looks at its frame."""
-        if not any(self._looks_at_frame(inner) for inner in own_nodes([node])):
+        if not self._may_look_at_frame or not any(self._looks_at_frame(inner) for inner in own_nodes([node])):
             return node
         return _Views(self).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
+
+    @cached_property
+    def _may_look_at_frame(self) -> bool:
+        names = {*self.unit.plain.co_names, *self.unit.plain.co_varnames, *self.unit.cells}
+        return self.options.explicit_super or not names.isdisjoint(VIEWS)
 
     def _looks_at_frame(self, node: ast.AST) -> bool:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):

@@ -159,6 +159,7 @@ class Unit:
         self.jumps: dict[ast.stmt, Jump] = {}
         self.crossed: set[ast.stmt] = set()
         self.children: dict[FunctionNode, Unit] = {}
+        self._statements: dict[Position, ast.stmt | None] = {}
         self.body = Block(None, "body", 0, node.body)
         self._enter(self.body, [])
 
@@ -221,6 +222,11 @@ class Unit:
 
     def statement_at(self, position: Position) -> ast.stmt | None:
         """The innermost statement whose text covers `position` (line, column in bytes)."""
+        if position not in self._statements:
+            self._statements[position] = self._find(position)
+        return self._statements[position]
+
+    def _find(self, position: Position) -> ast.stmt | None:
         found: ast.stmt | None = None
         inner: list[Block] = [self.body]
         while inner:
@@ -240,7 +246,9 @@ class Unit:
         return offsets
 
     def plain_offset(self, span: Span) -> int | None:
-        """Where the native code executes what vaccinated code executes at `span`."""
+        """Where the native code executes what vaccinated code executes at `span` (asked for its handlers only)."""
+        if not self.plain.co_exceptiontable:
+            return 0
         exact = self._plain_offsets.get(span)
         if exact is not None:
             return exact

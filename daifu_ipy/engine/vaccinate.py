@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.compiling import (
     FUTURE_FLAGS,
-    CannotPatch,
     bare_arguments,
     bare_function,
     compile_function,
@@ -294,10 +293,7 @@ def _compiled(family: _Family, namespace: dict[str, Any], options: Options | Non
     if not patches_work():
         chosen = replace(chosen, patched=False)
     try:
-        try:
-            return _compile(family, namespace, chosen, flags)
-        except CannotPatch:
-            return _compile(family, namespace, replace(chosen, patched=False), flags)
+        return _compile(family, namespace, chosen, flags)
     except SyntaxError as error:
         if "nested blocks" in str(error):
             raise CannotVaccinate(
