@@ -1,0 +1,1 @@
+"""Who answers a crash: a prompt, a panel, or nobody."""

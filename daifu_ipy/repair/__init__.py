@@ -1,0 +1,1 @@
+"""Views of a crash and rules that answer one, for any front end."""
