@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import CellType
 from typing import Any
 
 from daifu_ipy.engine.action import run_action
 from daifu_ipy.engine.barrier import Barrier, Cells, Takeover
 from daifu_ipy.engine.crash import Crash, CrashFrame, closure_cells
 from daifu_ipy.engine.invariants import check
-from daifu_ipy.engine.location import CannotResume, Location, jump_target
+from daifu_ipy.engine.iterators import finished_generator
+from daifu_ipy.engine.location import CannotResume, JumpKind, Location, jump_target, leaves_group_handler
 from daifu_ipy.engine.repairs import Break, Continue, Ending, Pass, Refusal, Return, Skip, Surgery
 from daifu_ipy.engine.resume import VALUE, synthesise, takes_instance
 from daifu_ipy.engine.scopes import HIDDEN, mangle
@@ -29,14 +31,22 @@ class Plan:
     barrier: Barrier
 
     def takeover(self, cells: Cells | None = None) -> Takeover:
-        """Make the takeover; `cells` gives the closure cells of a frame that was further out when it was captured."""
+        """Make the takeover; `cells` gives the closure cells of a frame that still waited when it was captured."""
+        if cells is not None:
+            self._arrive(closure_cells(cells))
+        return resume_at(self.barrier, self.frame, self.location, self.slots)
+
+    def _arrive(self, cells: dict[str, CellType]) -> None:
+        """An outer frame is being left now: take its variables as they are, and its cells."""
         frame = self.frame
-        if cells is not None and not frame.cells:
-            frame.cells = closure_cells(cells)
-            for name, cell in frame.cells.items():
-                if frame.variables.get(name) is not frame.before.get(name):
-                    cell.cell_contents = frame.variables[name]
-        return resume_at(self.barrier, frame, self.location, self.slots)
+        frame.look_again()
+        for name in self.barrier.unit.cells:
+            if name in cells:
+                frame.cells[name] = cells[name]
+                if name in frame.deleted:
+                    del cells[name].cell_contents
+            elif name not in frame.cells:
+                frame.cells[name] = CellType(frame.variables[name]) if name in frame.variables else CellType()
 
 
 def plan_for(crash: Crash, index: int, ending: Ending) -> Plan:
@@ -56,9 +66,10 @@ def plan_for(crash: Crash, index: int, ending: Ending) -> Plan:
 
             return operate(crash, index, ending)
         slots = dict(frame.slots)
+        location = location_after(frame, ending)
         if isinstance(ending, Return):
             slots[VALUE] = _returned(frame, ending)
-        plan = Plan(frame, location_after(frame, ending), slots, frame.barrier)
+        plan = Plan(frame, location, slots, frame.barrier)
         procedure(plan.barrier, plan.location, arriving(frame, slots))  # compiles, or says now why not
         return plan
     except CannotResume as error:
@@ -70,6 +81,7 @@ def location_after(frame: CrashFrame, ending: Ending) -> Location:
     location = frame.location
     match ending:
         case Pass():
+            _check_alive(frame, location)
             return location
         case Skip():
             return _skipped(frame, location)
@@ -78,7 +90,7 @@ def location_after(frame: CrashFrame, ending: Ending) -> Location:
         case Return():
             if frame.unit.is_notebook_cell:
                 raise Refusal("a notebook cell can't return: use Skip() or Break()")
-            return replace(location, kind="jump", index=0, jump=ast.Return)
+            return _jump_at(frame, location, ast.Return)
         case _:
             raise Refusal(f"{type(ending).__name__} is not an ending that resumes")
 
@@ -86,6 +98,7 @@ def location_after(frame: CrashFrame, ending: Ending) -> Location:
 def _skipped(frame: CrashFrame, location: Location) -> Location:
     statement, kind = location.statement, location.kind
     if isinstance(statement, ITERATIONS) and kind in ("next", "unpack"):
+        _check_alive(frame, location)
         return location.at("next")
     if isinstance(statement, WITHS) and kind == "exit":
         return replace(location, kind="after")
@@ -101,11 +114,35 @@ def _skipped(frame: CrashFrame, location: Location) -> Location:
     return location.at("after")
 
 
+def _check_alive(frame: CrashFrame, location: Location) -> None:
+    """Asking a finished generator again would end the loop without a word: a wrong result."""
+    if not isinstance(location.statement, ITERATIONS) or location.kind != "next":
+        return
+    finished = finished_generator(frame.slots.get(frame.unit.slot("i", location.statement)))
+    if finished is not None:
+        raise Refusal(
+            f"the generator {finished} has ended with this exception: asked again, it would end the loop in line "
+            f"{location.statement.lineno} as if there were no more items. Break() ends the loop; Surgery of the loop's "
+            "header makes a new iterator"
+        )
+
+
 def _jumped(frame: CrashFrame, location: Location, ending: Continue | Break) -> Location:
     loop = jump_target(frame.unit, location)
     if loop is location.statement:
-        return location.at("next" if isinstance(ending, Continue) else "after")
-    jump = ast.Continue if isinstance(ending, Continue) else ast.Break
+        if isinstance(ending, Break):
+            return location.at("after")
+        _check_alive(frame, location)
+        return location if isinstance(loop, ast.While) else location.at("next")
+    return _jump_at(frame, location, ast.Continue if isinstance(ending, Continue) else ast.Break)
+
+
+def _jump_at(frame: CrashFrame, location: Location, jump: JumpKind) -> Location:
+    """A jump in place of the crashed statement, inside what is open there."""
+    if leaves_group_handler(frame.unit, location, jump):
+        raise Refusal("Python does not let a jump leave an except* clause")
+    if location.kind in ("target", "except"):
+        return replace(location, jump=jump)
     return replace(location, kind="jump", index=0, jump=jump)
 
 

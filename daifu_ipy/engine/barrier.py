@@ -17,6 +17,7 @@ from types import CellType, CodeType, FrameType, TracebackType
 from typing import Any
 
 from daifu_ipy.engine.compiling import function_from
+from daifu_ipy.engine.frames import forget
 from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.scopes import HIDDEN
 from daifu_ipy.engine.shapes import Shapes
@@ -71,18 +72,6 @@ class Once:
 
     def __aiter__(self) -> Any:
         return self.iterator
-
-
-def forget(frame: FrameType) -> None:
-    """Until Python 3.12 a frame whose variables were looked at keeps a copy: empty it, unless the user holds it."""
-    if sys.version_info < (3, 13):
-        copied = frame.f_locals
-        if sys.getrefcount(copied) <= OWN_REFERENCES:
-            copied.clear()
-
-
-OWN_REFERENCES = 3
-"""To a frame's copy of its variables that nobody else holds: the frame's, `forget`'s, and the call's."""
 
 
 class Barrier:

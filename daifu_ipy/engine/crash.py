@@ -12,10 +12,11 @@ from types import CellType, CodeType, FrameType, TracebackType
 from typing import Any
 
 from daifu_ipy.engine.action import ActionResult, Namespace, run_action
-from daifu_ipy.engine.barrier import Barrier, forget
+from daifu_ipy.engine.barrier import Barrier
+from daifu_ipy.engine.frames import forget, write
 from daifu_ipy.engine.location import CannotResume, Location, locate
 from daifu_ipy.engine.repairs import Ending, Repair
-from daifu_ipy.engine.scopes import COMPREHENSIONS, HIDDEN, own_nodes
+from daifu_ipy.engine.scopes import COMPREHENSIONS, HIDDEN, bound_names, own_nodes
 from daifu_ipy.engine.shapes import BOX, ONCE, STATE
 from daifu_ipy.engine.unit import ITERATIONS, LOOPS, Unit, blocks
 
@@ -50,8 +51,9 @@ class LoopState:
 class CrashFrame:
     """One vaccinated frame of a crash, as it was when the exception left it.
 
-    `variables`: its plain locals; `slots`: its hidden ones; `cells`: the variables that it shares with other functions,
-    where they could be had (only the innermost frame gives its cells; of outer frames the values are in `variables`).
+    `variables`: its plain locals; `slots`: its hidden ones; `cells`: the variables that it shares with other functions.
+    An outer frame still waits: its shared variables are in `variables` too, actions write to the frame itself, and what
+    they delete is in `deleted` until it is left.
     """
 
     barrier: Barrier
@@ -61,8 +63,9 @@ class CrashFrame:
     variables: dict[str, Any]
     slots: dict[str, Any]
     cells: dict[str, CellType]
+    is_outer: bool = False
+    deleted: set[str] = field(default_factory=set)
     extras: dict[str, Any] = field(default_factory=dict)
-    before: dict[str, Any] = field(default_factory=dict)
     shared: dict[str, CellType] = field(default_factory=dict)
 
     @property
@@ -99,12 +102,32 @@ class CrashFrame:
             shared=self.shared,
         )
 
+    def run(self, code: str) -> ActionResult:
+        """Run an action in its namespace."""
+        if not self.is_outer or self.frame is None:
+            return run_action(code, self.namespace())
+        self.look_again()
+        before = dict(self.variables)
+        result = run_action(code, self.namespace())
+        gone = before.keys() - self.variables.keys()
+        self.deleted = (self.deleted | gone) - self.variables.keys()
+        write(self.frame, {n: v for n, v in self.variables.items() if n not in before or before[n] is not v})
+        return result
+
+    def look_again(self) -> None:
+        """Read the variables of a frame that still waits."""
+        if self.frame is None:
+            return
+        names = {*self.unit.plain_locals, *self.unit.cells} - self.deleted
+        self.variables.clear()
+        self.variables |= {name: value for name, value in dict(self.frame.f_locals).items() if name in names}
+
     def let_go(self) -> None:
         """Drop the frame and its variables."""
         if self.frame is not None:
             forget(self.frame)
         self.frame = None
-        for held in (self.variables, self.slots, self.cells, self.extras, self.before, self.shared):
+        for held in (self.variables, self.slots, self.cells, self.extras, self.shared):
             held.clear()
 
     def view(self) -> dict[str, Any]:
@@ -162,6 +185,8 @@ def frame_of(
     lasti: int,
     cells: Callable[[], object] | None,
     relocate: Callable[[Unit, Location, Mapping[str, Any]], Location] | None = None,
+    *,
+    is_outer: bool = False,
 ) -> CrashFrame:
     """Capture a vaccinated frame that executes the instruction at `lasti`.
 
@@ -181,9 +206,7 @@ def frame_of(
         shared = closure_cells(cells)
     elif barrier.unit.cells:
         variables |= {name: bound[name] for name in barrier.unit.cells if name in bound}
-    made = CrashFrame(barrier, frame, location, position, variables, slots, shared)
-    made.before = dict(variables)
-    return made
+    return CrashFrame(barrier, frame, location, position, variables, slots, shared, is_outer=cells is None and is_outer)
 
 
 class Crash:
@@ -270,7 +293,7 @@ class Crash:
         chosen = self.frame(frame)
         if chosen is None:
             return ActionResult("", None, f"there is no vaccinated frame {frame}; there are {len(self.frames)}")
-        return run_action(transform_action(code), chosen.namespace())
+        return chosen.run(transform_action(code))
 
     def preview(self, source: str) -> object:
         """What surgery with `source` would do: the restart location, or why it would be refused."""
@@ -367,17 +390,17 @@ def _repeats(frame: CrashFrame) -> tuple[str, ...]:
 
 def _stale(frame: CrashFrame) -> tuple[str, ...]:
     bound = frame.view() if not frame.unit.is_notebook_cell else frame.barrier.namespace
-    names = [
-        node.id
-        for node in own_part(frame.location.statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
-    return tuple(dict.fromkeys(name for name in names if name in bound))
+    return tuple(
+        name for name in bound_names(own_part(frame.location.statement), frame.unit.class_name) if name in bound
+    )
 
 
 def _progress(frame: CrashFrame) -> tuple[LoopState, ...]:
     bound = frame.view() if not frame.unit.is_notebook_cell else frame.barrier.namespace
-    loops = [owner for owner, block in frame.unit.path(frame.location.statement) if isinstance(owner, LOOPS)]
+    path, statement = frame.unit.path(frame.location.statement), frame.location.statement
+    loops = [owner for owner, block in path if isinstance(owner, LOOPS) and block.field == "body"]
+    if isinstance(statement, ITERATIONS) and frame.location.kind in ("next", "unpack"):
+        loops.append(statement)
     made = []
     for loop in loops:
         names = [n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)] if isinstance(loop, ITERATIONS) else []

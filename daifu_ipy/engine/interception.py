@@ -13,8 +13,9 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from daifu_ipy.engine.applying import Plan, complete_slots, plan_for
-from daifu_ipy.engine.barrier import Barrier, Cells, Takeover, forget
+from daifu_ipy.engine.barrier import Barrier, Cells, Takeover
 from daifu_ipy.engine.crash import Crash, CrashFrame, frame_of, position_of
+from daifu_ipy.engine.frames import forget
 from daifu_ipy.engine.handled import SKIP, Place, protocol_exception, thrown_in, would_handle
 from daifu_ipy.engine.location import CannotResume, Location, barrier_of
 from daifu_ipy.engine.managers import Manager, current_manager, manager_by_api, settings
@@ -23,6 +24,9 @@ from daifu_ipy.engine.repairs import Abort, Refusal, Repair
 from daifu_ipy.engine.shapes import BARE_RAISE
 from daifu_ipy.engine.unit import Span, Unit, WithNode, end_of
 
+FORWARDED, ABORTED = "@daifu_forwarded", "@daifu_aborted"
+"""Marks on an exception under way: to the frame that a repair named; out of all units. They go when it arrives."""
+
 SUSPENDED = 0x20 | 0x80 | 0x200  # generators, coroutines, async generators
 
 
@@ -30,10 +34,6 @@ class _Thread(threading.local):
     """What interception remembers of one thread."""
 
     repairing = False
-
-    def __init__(self) -> None:
-        self.aborted: list[BaseException] = []
-        self.forwarded: tuple[BaseException, FrameType, Plan] | None = None
 
 
 _thread = _Thread()
@@ -59,11 +59,12 @@ def intercept(
     """
     if _thread.repairing:
         return None
-    if _thread.forwarded is not None and _thread.forwarded[0] is exception:
-        return _arrived(frame, cells)
-    if any(known is exception for known in _thread.aborted):
+    marks = vars(exception)
+    if FORWARDED in marks:
+        return _arrived(frame, exception, cells)
+    if ABORTED in marks:
         if key is None and not _has_vaccinated_caller(frame):
-            _thread.aborted = [known for known in _thread.aborted if known is not exception]
+            del marks[ABORTED]
         return None
     manager = current_manager()
     if manager is None or not _is_crash(barrier, frame, exception, key):
@@ -213,7 +214,7 @@ def _outer_frames(frame: FrameType) -> list[CrashFrame]:
         barrier = barrier_in(outer.f_code)
         if barrier is not None and not stands_aside(outer):
             try:
-                captured = frame_of(barrier, outer, outer.f_lasti, None)
+                captured = frame_of(barrier, outer, outer.f_lasti, None, is_outer=True)
                 complete_slots(captured, None)
                 made.append(captured)
             except CannotResume:
@@ -250,11 +251,11 @@ def _decide(
         _close(crash, decision.repair, seconds, "aborted")
         forget(frame)
         if key is not None or _has_vaccinated_caller(frame):
-            _thread.aborted = [*_thread.aborted[-7:], exception]
+            vars(exception)[ABORTED] = True
         return None
     target = decision.plan.frame.frame
     if target is not frame and target is not None:
-        _thread.forwarded = (exception, target, decision.plan)
+        vars(exception)[FORWARDED] = (target, decision.plan)
         _close(crash, decision.repair, seconds, "recovered", keep=decision.plan.frame)
         return None
     keeps = _refers_to(decision.plan.frame, exception)
@@ -319,14 +320,14 @@ def _close(crash: Crash, repair: Repair | None, seconds: float, outcome: str, ke
     crash.close(outcome, keep)
 
 
-def _arrived(frame: FrameType, cells: Cells | None) -> Takeover | None:
+def _arrived(frame: FrameType, exception: BaseException, cells: Cells | None) -> Takeover | None:
     """An exception on its way to the frame that its repair named."""
-    if _thread.forwarded is None or _thread.forwarded[1] is not frame:
+    target, plan = vars(exception)[FORWARDED]
+    if target is not frame:
         return None
-    exception, _, plan = _thread.forwarded
-    _thread.forwarded = None
+    del vars(exception)[FORWARDED]
     keeps = _refers_to(plan.frame, exception)
-    takeover = plan.takeover(cells)
+    takeover: Takeover = plan.takeover(cells if cells is not None else lambda: None)
     plan.frame.let_go()
     _release(exception, frame, keeps=keeps)
     return takeover

@@ -41,6 +41,8 @@ Kind: TypeAlias = Literal[
     "jump",  # the statement is left out for a return, break or continue
 ]
 
+JumpKind: TypeAlias = type[ast.Return] | type[ast.Break] | type[ast.Continue]
+
 RAISING = -1
 """Pending completion: an exception waits (`shapes`, slot k)."""
 
@@ -71,7 +73,7 @@ class Location:
     kind: Kind = "statement"
     index: int = 0
     pending: tuple[int, ...] = ()
-    jump: type[ast.Return] | type[ast.Break] | type[ast.Continue] | None = None
+    jump: JumpKind | None = None
 
     def at(self, kind: Kind) -> Location:
         """The same place, another way to go on."""
@@ -143,11 +145,9 @@ def _match_part(unit: Unit, statement: ast.Match, position: Position, bound: Map
 
 def _pending(unit: Unit, owner: ast.stmt, bound: Mapping[str, object]) -> int:
     number = bound.get(unit.slot("k", owner))
-    if owner in unit.crossed or number:  # a repair may have put a jump where the program has none
-        if not isinstance(number, int):
-            raise CannotResume(f"what waits for the finally in line {owner.lineno} is not known")
+    if isinstance(number, int) and number:
         return number
-    return RAISING if is_open(unit, "p", owner, bound) else 0
+    return RAISING if is_open(unit, "p", owner, bound) else 0  # None: a jump out of the finally is under way
 
 
 def _require(unit: Unit, path: Iterable[tuple[ast.stmt, Block]], bound: Mapping[str, object]) -> None:
@@ -169,10 +169,21 @@ def barrier_of(unit: Unit, location: Location) -> str | None:
     return unit.innermost_barrier(steps)
 
 
+def leaves_group_handler(unit: Unit, location: Location, jump: type[ast.stmt]) -> bool:
+    """Whether a jump put at `location` would leave an ``except*`` clause, which Python does not allow."""
+    for owner, block in reversed(unit.path(location.statement)):
+        if isinstance(owner, LOOPS) and block.field == "body" and jump is not ast.Return:
+            return False
+        if isinstance(owner, ast.TryStar) and block.field == "handler":
+            return True
+    return False
+
+
 def jump_target(unit: Unit, location: Location) -> LoopNode:
     """The loop that a ``break`` or ``continue`` at `location` would act on."""
-    if isinstance(location.statement, LOOPS) and location.kind in ("next", "unpack"):
-        return location.statement
+    statement = location.statement
+    if isinstance(statement, ast.While) or (isinstance(statement, LOOPS) and location.kind in ("next", "unpack")):
+        return statement
     loop = unit.loop_around(location.statement)
     if loop is None:
         raise CannotResume("there is no loop around the crashed statement")

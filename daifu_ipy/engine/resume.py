@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from types import CodeType
 
 from daifu_ipy.engine.compiling import bare_arguments, bare_function, compile_function, finish, parameters_named
-from daifu_ipy.engine.invariants import InternalError, check
+from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.location import RAISING, Location
 from daifu_ipy.engine.nodes import STORE, At
 from daifu_ipy.engine.scopes import HIDDEN
@@ -74,11 +74,11 @@ class Procedure:
             self.shapes,
         )
         if kind == "after":
-            return [*shapes.head(node).clear(shapes.own_slots(node)), *self._complete(index, node)]
+            return [*shapes.head(node).clear(shapes.direct_slots(node)), *self._complete(index, node)]
         if kind == "statement":
             return shapes.statement(node)
         if kind == "jump":
-            return self._jump()
+            return [*shapes.head(node).clear(shapes.direct_slots(node)), *self._jump(self.path)]
         if isinstance(node, ITERATIONS) and kind == "next":
             return [shapes.live_loop(node), *self._close_loop(node)]
         if isinstance(node, ITERATIONS) and kind == "unpack":
@@ -87,6 +87,9 @@ class Procedure:
                 *self._close_loop(node),
             ]
         if isinstance(node, WITHS) and kind == "target":
+            if self.location.jump is not None:
+                inner = self._jump([*self.path, (node, Block(node, "body", 0, node.body))])
+                return shapes.inside(node, inner, stored=True, forced=True)
             return shapes.inside(node, shapes.block(node.body))
         if isinstance(node, WITHS) and kind == "exit":
             return [*shapes.leave(node), *self._closed(node), *self._complete(index, node)]
@@ -98,11 +101,12 @@ class Procedure:
             return self.reissue(shapes.slot("e", node), shapes.head(node), shapes.ask_exit(node), triple=True)
         if isinstance(node, ast.Match) and kind == "guard":
             return shapes.cases_of(node, shapes.at(node.subject).name(shapes.slot("m", node)), index)
-        check(
-            isinstance(node, TRIES) and kind == "except",
-            lambda: f"no way to resume at {kind} of {type(node).__name__}",
-        )
-        return self._match_again(node, index) if isinstance(node, TRIES) else []
+        if isinstance(node, TRIES) and kind == "except":
+            if self.location.jump is None:
+                return self._match_again(node, index)
+            inner = self._jump([*self.path, (node, Block(node, "handler", index, node.handlers[index].body))])
+            return shapes.guarded(node, inner, forced=True)
+        raise InternalError(f"no way to resume at {kind} of {type(node).__name__}")
 
     def _close_loop(self, node: ast.stmt) -> list[ast.stmt]:
         return self.shapes.head(node).clear([self.shapes.slot("i", node)])
@@ -110,12 +114,12 @@ class Procedure:
     def _closed(self, node: WithNode) -> list[ast.stmt]:
         return self.shapes.head(node).clear([self.shapes.slot("x", node)])
 
-    def _jump(self) -> list[ast.stmt]:
+    def _jump(self, path: list[tuple[ast.stmt, Block]]) -> list[ast.stmt]:
         """A jump that a repair puts in place of the crashed statement."""
         jump, at = self.location.jump, self.shapes.head(self.location.statement)
         if jump is None:
             raise InternalError("a jump without its kind")
-        return self._forced(FORCED + FORCED_JUMPS.index(jump), self.path, at)
+        return self._forced(FORCED + FORCED_JUMPS.index(jump), path, at)
 
     def _forced(self, number: int, path: list[tuple[ast.stmt, Block]], at: At) -> list[ast.stmt]:
         """Do a jump that is not in the unit's AST: say that it is pending to all that it leaves, and go."""

@@ -100,6 +100,16 @@ class _Collector:
                 self.nonlocals.update(mangle(name, self.class_name) for name in names)
 
 
+def bound_names(nodes: Iterable[ast.AST], class_name: str | None) -> list[str]:
+    """The names that some nodes of one scope bind, in their order."""
+    found: dict[str, None] = {}
+    for node in nodes:
+        names = _Collector(class_name)
+        names.visit(node)
+        found |= dict.fromkeys(sorted(names.bound))
+    return list(found)
+
+
 def arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     """The parameter names of a function, in the order of its local variables."""
     args = node.args

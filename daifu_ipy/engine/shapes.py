@@ -618,6 +618,10 @@ class Shapes:
 
     def own_slots(self, statement: ast.stmt) -> list[str]:
         """The slots of a statement and of all statements in it."""
+        return self.direct_slots(statement) + self.slots_in(blocks(statement))
+
+    def direct_slots(self, statement: ast.stmt) -> list[str]:
+        """The slots of a statement itself."""
         letters = ""
         if isinstance(statement, ITERATIONS):
             letters = "i" if isinstance(statement.target, ast.Name) else "iu"
@@ -634,7 +638,7 @@ class Shapes:
         if isinstance(statement, ast.TryStar):
             names += [self.slot("g", statement)]
             names += [self.slot("d", statement, index) for index in range(len(statement.handlers))]
-        return names + self.slots_in(blocks(statement))
+        return names
 
 
 def _iter_of(node: ast.For | ast.AsyncFor) -> str:
