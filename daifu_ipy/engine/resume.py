@@ -51,6 +51,7 @@ class Procedure:
         self.path = self.unit.path(location.statement)
         self.forced = location.jump is not None or max((location.index, *location.pending)) >= FORCED
         self.pending = iter(reversed(location.pending))
+        self.overridden: list[str] = []  # slots that a jump put here leaves behind once it has arrived
 
     def body(self) -> list[ast.stmt]:
         """The statements from the location to the unit's end."""
@@ -109,7 +110,11 @@ class Procedure:
         raise InternalError(f"no way to resume at {kind} of {type(node).__name__}")
 
     def _close_loop(self, node: ast.stmt) -> list[ast.stmt]:
-        return self.shapes.head(node).clear([self.shapes.slot("i", node)])
+        return self.shapes.head(node).clear([self.shapes.slot("i", node), *self.overridden])
+
+    def _arrived(self, node: ast.stmt) -> list[ast.stmt]:
+        """A jump put here has left its ``finally`` bodies: nothing waits for their ends any more."""
+        return self.shapes.head(node).clear(self.overridden)
 
     def _closed(self, node: WithNode) -> list[ast.stmt]:
         return self.shapes.head(node).clear([self.shapes.slot("x", node)])
@@ -125,29 +130,34 @@ class Procedure:
         """Do a jump that is not in the unit's AST: say that it is pending to all that it leaves, and go."""
         kind = FORCED_JUMPS[number - FORCED]
         pending: list[ast.expr] = []
-        overriding: list[ast.stmt] = []
+        overriding: list[str] = []
         for owner, block in reversed(path):
             if isinstance(owner, LOOPS) and block.field == "body" and kind is not ast.Return:
                 break
             if isinstance(owner, TRIES) and block.field == "finalbody":
-                overriding += at.clear(self.shapes.slot(letter, owner) for letter in "pk")
+                overriding += [self.shapes.slot(letter, owner) for letter in "pk"]
             elif isinstance(owner, WITHS) or (isinstance(owner, TRIES) and owner.finalbody):
                 pending.append(at.name(self.shapes.slot("k", owner), STORE))
-        said = [ast.Assign(pending, at.constant(number), None, **at.position)] if pending else []
+        said: list[ast.stmt] = at.clear(overriding)
+        if pending:  # the finally bodies go on meanwhile
+            said = [ast.Assign(pending, at.constant(number), None, **at.position)]
+            self.overridden += overriding
         if kind is ast.Return:
             value = None if self.unit.is_async and self.unit.is_generator else at.name(VALUE)
-            return [*overriding, *said, at.returns(value)]
+            return [*said, at.returns(value)]
         jump = ast.Break(**at.position) if kind is ast.Break else ast.Continue(**at.position)
-        return [*overriding, *said, jump]
+        return [*said, jump]
 
     # constructs on the path
 
     def _around(self, owner: ast.stmt, block: Block, made: list[ast.stmt]) -> list[ast.stmt]:
         shapes = self.shapes
         if isinstance(owner, ITERATIONS) and block.field == "body":
-            return [shapes.once(owner, made, [shapes.live_loop(owner)]), *self._close_loop(owner)]
+            live = [*self._arrived(owner), shapes.live_loop(owner)]
+            return [shapes.once(owner, made, live), *self._close_loop(owner)]
         if isinstance(owner, ast.While) and block.field == "body":
-            return [shapes.once(owner, made, shapes.statement(owner))]
+            rest = [*self._arrived(owner), *shapes.statement(owner)]
+            return [shapes.once(owner, made, rest), *self._arrived(owner)]
         if isinstance(owner, WITHS):
             return shapes.inside(owner, made, stored=True, forced=self.forced)
         if isinstance(owner, TRIES):

@@ -237,8 +237,10 @@ class Shapes:
     ) -> list[ast.stmt]:
         """The rest of a jump once its value is in its slot."""
         at = self.at(node)
-        made = at.clear(self.slot(letter, statement) for statement in overriding for letter in "pk")
-        if pending:
+        made: list[ast.stmt] = []
+        if not pending:  # else the finally goes on meanwhile: its statement clears them when it is entered again
+            made = at.clear(self.slot(letter, statement) for statement in overriding for letter in "pk")
+        else:
             targets: list[ast.expr] = [at.name(self.slot("k", statement), STORE) for statement in pending]
             made.append(ast.Assign(targets, at.constant(self.unit.jumps[node].number), None, **at.position))
         if isinstance(node, ast.Return) and self._keeps_value(node):
@@ -381,7 +383,9 @@ class Shapes:
 
     def attempt(self, node: TryNode) -> list[ast.stmt]:
         """A whole ``try`` statement."""
-        return self.guarded(node, self.clauses(node, self.block(node.body)))
+        made = self.guarded(node, self.clauses(node, self.block(node.body)))
+        stale = [self.slot(letter, node) for letter in "pk"] if node in self.unit.overridden else []
+        return [*self.head(node).clear(stale), *made]
 
     def clauses(self, node: TryNode, body: list[ast.stmt]) -> list[ast.stmt]:
         """The statement without its ``finally``, around `body`."""

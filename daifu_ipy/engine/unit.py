@@ -158,6 +158,7 @@ class Unit:
         self.number: dict[ast.stmt, int] = {}
         self.jumps: dict[ast.stmt, Jump] = {}
         self.crossed: set[ast.stmt] = set()
+        self.overridden: set[ast.stmt] = set()  # ``try`` whose finally is left by a jump on whose way other code runs
         self.children: dict[FunctionNode, Unit] = {}
         self._statements: dict[Position, ast.stmt | None] = {}
         self.body = Block(None, "body", 0, node.body)
@@ -187,6 +188,8 @@ class Unit:
                 (overriding if block.field == "finalbody" else pending).append(owner)
         self.jumps[jump] = Jump(jump, len(self.jumps) + 1, tuple(pending), tuple(overriding))
         self.crossed.update(pending)
+        if pending:
+            self.overridden.update(overriding)
 
     def path(self, statement: ast.stmt) -> list[tuple[ast.stmt, Block]]:
         """The compound statements around `statement`, outermost first, each with the block that leads inwards."""
