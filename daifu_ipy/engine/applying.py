@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import CellType
+from types import CellType, GeneratorType, TracebackType
 from typing import Any
 
 from daifu_ipy.engine.action import run_action
 from daifu_ipy.engine.barrier import Barrier, Cells, Takeover
-from daifu_ipy.engine.crash import Crash, CrashFrame, closure_cells
-from daifu_ipy.engine.invariants import check
-from daifu_ipy.engine.iterators import finished_generator
+from daifu_ipy.engine.crash import Crash, CrashFrame, closure_cells, own_part
+from daifu_ipy.engine.iterators import finished_generator, lost_item
 from daifu_ipy.engine.location import CannotResume, JumpKind, Location, jump_target, leaves_group_handler
 from daifu_ipy.engine.repairs import Break, Continue, Ending, Pass, Refusal, Return, Skip, Surgery
 from daifu_ipy.engine.resume import VALUE, synthesise, takes_instance
-from daifu_ipy.engine.scopes import HIDDEN, mangle
+from daifu_ipy.engine.scopes import mangle
 from daifu_ipy.engine.shapes import BOX, ONCE, Shapes
-from daifu_ipy.engine.unit import ITERATIONS, LOOPS, TRIES, WITHS
+from daifu_ipy.engine.unit import ITERATIONS, TRIES, WITHS
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ def plan_for(crash: Crash, index: int, ending: Ending) -> Plan:
         if isinstance(ending, Return):
             slots[VALUE] = _returned(frame, ending)
         plan = Plan(frame, location, slots, frame.barrier)
+        check_loop(plan, ending, crash.traceback if index == 0 else None)
         procedure(plan.barrier, plan.location, arriving(frame, slots))  # compiles, or says now why not
         return plan
     except CannotResume as error:
@@ -81,7 +82,6 @@ def location_after(frame: CrashFrame, ending: Ending) -> Location:
     location = frame.location
     match ending:
         case Pass():
-            _check_alive(frame, location)
             return location
         case Skip():
             return _skipped(frame, location)
@@ -98,7 +98,6 @@ def location_after(frame: CrashFrame, ending: Ending) -> Location:
 def _skipped(frame: CrashFrame, location: Location) -> Location:
     statement, kind = location.statement, location.kind
     if isinstance(statement, ITERATIONS) and kind in ("next", "unpack"):
-        _check_alive(frame, location)
         return location.at("next")
     if isinstance(statement, WITHS) and kind == "exit":
         return replace(location, kind="after")
@@ -114,17 +113,51 @@ def _skipped(frame: CrashFrame, location: Location) -> Location:
     return location.at("after")
 
 
-def _check_alive(frame: CrashFrame, location: Location) -> None:
-    """Asking a finished generator again would end the loop without a word: a wrong result."""
-    if not isinstance(location.statement, ITERATIONS) or location.kind != "next":
-        return
-    finished = finished_generator(frame.slots.get(frame.unit.slot("i", location.statement)))
+def check_iterator(
+    frame: CrashFrame, location: Location, iterator: Any, traceback: TracebackType | None, *, dropped: bool
+) -> None:
+    """Refuse to ask an iterator that would go on without a word although something is missing.
+
+    `dropped`: the ending leaves the item out, so that it is no surprise that it is gone.
+    """
+    line = location.statement.lineno
+    finished = finished_generator(iterator)
     if finished is not None:
         raise Refusal(
-            f"the generator {finished} has ended with this exception: asked again, it would end the loop in line "
-            f"{location.statement.lineno} as if there were no more items. Break() ends the loop; Surgery of the loop's "
-            "header makes a new iterator"
+            f"the generator {finished} has ended with this exception: asked again, it would end the loop "
+            f"in line {line} as if there were no more items. Break() ends the loop; Surgery of the loop's header makes "
+            "a new iterator"
         )
+    lost = None if dropped else lost_item(iterator, traceback)
+    if lost is not None:
+        raise Refusal(
+            f"the {lost} of the loop in line {line} has taken the item that its function failed on: asked again, it "
+            "goes on with the next one. Skip() does that; Surgery of the loop's header makes a new iterator"
+        )
+
+
+def check_loop(plan: Plan, ending: Ending, traceback: TracebackType | None) -> None:
+    """The same for a plan that asks a live iterator at once, or runs a statement with a finished generator again."""
+    location, unit = plan.location, plan.barrier.unit
+    if isinstance(location.statement, ITERATIONS) and location.kind == "next":
+        iterator = plan.slots.get(unit.slot("i", location.statement))
+        dropped = isinstance(ending, Skip | Continue)
+        check_iterator(plan.frame, location, iterator, traceback, dropped=dropped)
+    if location.kind != "statement" or not isinstance(ending, Pass):
+        return
+    died = set()
+    while traceback is not None:
+        died |= {traceback.tb_frame.f_code} if traceback.tb_frame.f_code.co_flags & inspect.CO_GENERATOR else set()
+        traceback = traceback.tb_next
+    if died:
+        bound = plan.frame.view() if not unit.is_notebook_cell else plan.barrier.namespace
+        for node in own_part(location.statement):
+            value = bound.get(node.id) if isinstance(node, ast.Name) else None
+            if isinstance(value, GeneratorType) and value.gi_code in died and value.gi_frame is None:
+                raise Refusal(
+                    f"the generator {ast.unparse(node)} has ended with this exception: asked again, it has no more "
+                    "items. An action can make a new one"
+                )
 
 
 def _jumped(frame: CrashFrame, location: Location, ending: Continue | Break) -> Location:
@@ -132,7 +165,6 @@ def _jumped(frame: CrashFrame, location: Location, ending: Continue | Break) -> 
     if loop is location.statement:
         if isinstance(ending, Break):
             return location.at("after")
-        _check_alive(frame, location)
         return location if isinstance(loop, ast.While) else location.at("next")
     return _jump_at(frame, location, ast.Continue if isinstance(ending, Continue) else ast.Break)
 
@@ -150,11 +182,11 @@ def _returned(frame: CrashFrame, ending: Return) -> Any:
     if frame.unit.is_generator and frame.unit.is_async and ending.expression.strip() != "None":
         raise Refusal("an async generator can't return a value")
     try:
-        tree = ast.parse(ending.expression.strip(), mode="eval")
+        ast.parse(ending.expression.strip(), mode="eval")
     except SyntaxError as error:
         raise Refusal(f"the value to return is no expression: {error.msg}") from None
     namespace = frame.namespace()
-    result = run_action(f"{VALUE_NAME} = ({ast.unparse(tree)})", namespace)
+    result = run_action(f"{VALUE_NAME} = (\n{ending.expression.strip()}\n)", namespace)
     if result.error is not None:
         raise Refusal(f"the value to return can't be computed: {result.error}")
     return namespace.extras.pop(VALUE_NAME)
@@ -195,7 +227,11 @@ def procedure(barrier: Barrier, location: Location, names: tuple[str, ...]) -> A
     """The unfinished procedure at `location`, made once."""
     key = (location, names)
     if key not in barrier.procedures:
-        barrier.procedures[key] = _synthesise(barrier, location, names)
+        try:
+            barrier.procedures[key] = _synthesise(barrier, location, names)
+        except (SyntaxError, RecursionError) as error:
+            what = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply"
+            raise CannotResume(f"the rest of {barrier.unit.qualname} can't be compiled: {what}") from None
     return barrier.procedures[key]
 
 
@@ -258,6 +294,4 @@ def _being_matched(frame: CrashFrame, exception: BaseException | None) -> BaseEx
     raise CannotResume("the exception that looked for its handler is not known")
 
 
-check(HIDDEN not in VALUE_NAME, lambda: "actions can't write hidden names")
-
-__all__ = ["LOOPS", "Plan", "complete_slots", "location_after", "plan_for", "procedure", "resume_at"]
+__all__ = ["Plan", "complete_slots", "location_after", "plan_for", "procedure", "resume_at"]

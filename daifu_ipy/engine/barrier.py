@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping
 from types import CellType, CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -65,6 +65,8 @@ class Once:
     __slots__ = ("iterator",)
 
     def __init__(self, iterator: Any) -> None:
+        if not hasattr(type(iterator), "__next__") and not hasattr(type(iterator), "__anext__"):
+            raise InternalError(f"a live iterator was expected in a loop's slot, not {type(iterator).__name__}")
         self.iterator = iterator
 
     def __iter__(self) -> Iterator[Any]:
@@ -72,6 +74,13 @@ class Once:
 
     def __aiter__(self) -> Any:
         return self.iterator
+
+
+def _note(exception: BaseException, text: str) -> None:
+    try:
+        BaseException.add_note(exception, text)
+    except Exception:  # noqa: S110 - an exception that takes no notes goes on without
+        pass
 
 
 class Barrier:
@@ -150,8 +159,9 @@ class Barrier:
 
         try:
             return intercept(self, frame, exception, key, cells)
-        except Exception as error:  # the user's exception is never lost behind ours
-            exception.add_note(f"daifu_ipy: internal error, not intercepted: {type(error).__name__}: {error}")
+        except BaseException as error:  # the user's exception is never lost behind ours, nor behind Ctrl-C
+            if not isinstance(error, RecursionError):
+                _note(exception, f"daifu_ipy: internal error, not intercepted: {type(error).__name__}: {error}")
             if INTERNAL_ERRORS is not None:
                 INTERNAL_ERRORS.append(error)
             return None
@@ -280,17 +290,15 @@ class Barrier:
             return sorted(self.namespace) if function is builtins.dir else self.namespace
         if function is builtins.dir:
             return [name for name in result if not name.startswith(HIDDEN)]
-        return {name: value for name, value in result.items() if not name.startswith(HIDDEN)}
+        for name in [name for name in result if name.startswith(HIDDEN)]:
+            del result[name]  # of a copy: until 3.12 the one that the frame keeps, which `exec` may write to
+        return result
 
-    def in_namespace(self, function: Any) -> Any:
-        """``exec`` and ``eval`` of a notebook cell, whose variables are the user's namespace."""
-        if function not in (builtins.exec, builtins.eval):
-            return function
-
-        def run(source: Any, *args: Any, **kwargs: Any) -> Any:
-            return function(source, *args, **kwargs) if args or kwargs else function(source, self.namespace)
-
-        return run
+    def namespaces(self, function: Any, *given: Any) -> tuple[Any, ...]:
+        """The arguments of ``exec`` or ``eval`` in a notebook cell, whose variables are the user's namespace."""
+        if function not in (builtins.exec, builtins.eval) or (given and given[0] is not None):
+            return given
+        return (self.namespace, *given[1:])
 
     def super(self, function: Any, owner: Any, instance: Any) -> Any:
         """``super()`` where the interpreter would not find its arguments."""
@@ -304,9 +312,13 @@ class Barrier:
         """Store the annotation of a notebook cell's variable."""
         self.annotations()[name] = annotation
 
-    def import_star(self, statement: str) -> None:
-        """``from m import *`` of a notebook cell."""
-        exec(compile(statement, self.unit.plain.co_filename, "exec", dont_inherit=True), self.namespace)
+    def import_names(self, statement: str) -> None:
+        """``from m import *``, or from ``__future__``, of a notebook cell."""
+        try:
+            exec(compile(statement, self.unit.plain.co_filename, "exec", dont_inherit=True), self.namespace)
+        except BaseException as error:  # neither this frame nor the one of that text shows
+            error.__traceback__ = _inner(_inner(error.__traceback__))
+            raise
 
     def display(self, value: Any) -> None:
         """Show the value of a notebook cell's expression."""
@@ -335,6 +347,10 @@ class Barrier:
         return enter(), leave
 
 
+def _inner(entry: TracebackType | None) -> TracebackType | None:
+    return None if entry is None else entry.tb_next
+
+
 def _special(manager: Any, name: str, protocol: str, missed: str = "") -> Any:
     kind = type(manager)
     for base in kind.__mro__:
@@ -345,15 +361,11 @@ def _special(manager: Any, name: str, protocol: str, missed: str = "") -> Any:
     raise TypeError(f"{kind.__qualname__!r} object does not support {protocol}{missed}")
 
 
-class Inert:
+class Inert(Barrier):
     """The barrier of code that was sent to another process: it never intercepts."""
 
-    takeover_type = Takeover
-    any_exception = BaseException
-    iter = staticmethod(iter)
-    aiter = staticmethod(aiter)
-    once = Once
-    same, enter, enter_async = Barrier.same, Barrier.enter, Barrier.enter_async
+    def __init__(self) -> None:
+        """It knows no unit."""
 
     def guard(self, key: str, cells: Cells | None = None) -> tuple[Any, Any, Any]:
         """Never a takeover."""
@@ -363,17 +375,16 @@ class Inert:
         """Never a takeover."""
         return False
 
-    def pass_takeover(self) -> None:
-        """There is none."""
-
     def view(self, function: Any, result: Any) -> Any:
         """The same without hidden names."""
+        if function is builtins.dir:
+            return [name for name in result if not name.startswith(HIDDEN)]
         if function in (builtins.locals, builtins.vars):
             return {name: value for name, value in result.items() if not name.startswith(HIDDEN)}
-        return [name for name in result if not name.startswith(HIDDEN)] if function is builtins.dir else result
+        return result
 
 
-INTERNAL_ERRORS: list[Exception] | None = None
+INTERNAL_ERRORS: list[BaseException] | None = None
 """Where tests collect internal errors; None: they are only noted on the user's exception."""
 
-__all__ = ["Barrier", "Coroutine", "Inert", "InternalError", "Takeover"]
+__all__ = ["Barrier", "Inert", "InternalError", "Takeover"]

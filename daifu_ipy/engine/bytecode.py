@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final, NamedTuple
 
+from daifu_ipy.engine.frames import look
+
 Tree = tuple[Any, ...] | None  # an expression: (kind, *parts); None where it is not understood
 Refs = tuple["weakref.ref[Any]", ...]
 PYTHON: Final = tuple(sys.version_info)
@@ -296,14 +298,7 @@ class Scope:
     def local(self, name: str) -> Any:
         if self.frame is None:
             return self._captured(name)
-        names = self.frame.f_locals
-        found = names.get(name, UNKNOWN)
-        # Up to 3.12 the frame keeps this dict as long as it runs, and with it every object that it names now.
-        # Empty it, unless the program (by `locals()`) or a debugger holds it too: then more than three do.
-        is_copy = type(names) is dict and self.frame.f_code.co_flags & inspect.CO_OPTIMIZED
-        if is_copy and sys.getrefcount(names) <= 3:
-            names.clear()
-        return found
+        return look(self.frame, name, UNKNOWN)
 
     def _captured(self, name: str) -> Any:
         """Of a function that does not run: `self`, if it is bound, and what it closes over."""

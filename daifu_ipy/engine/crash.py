@@ -14,6 +14,7 @@ from typing import Any
 from daifu_ipy.engine.action import ActionResult, Namespace, run_action
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.frames import forget, write
+from daifu_ipy.engine.invariants import check
 from daifu_ipy.engine.location import CannotResume, Location, locate
 from daifu_ipy.engine.repairs import Ending, Repair
 from daifu_ipy.engine.scopes import COMPREHENSIONS, HIDDEN, bound_names, own_nodes
@@ -65,6 +66,7 @@ class CrashFrame:
     cells: dict[str, CellType]
     is_outer: bool = False
     deleted: set[str] = field(default_factory=set)
+    written: dict[str, Any] = field(default_factory=dict)
     extras: dict[str, Any] = field(default_factory=dict)
     shared: dict[str, CellType] = field(default_factory=dict)
 
@@ -110,8 +112,10 @@ class CrashFrame:
         before = dict(self.variables)
         result = run_action(code, self.namespace())
         gone = before.keys() - self.variables.keys()
+        changes = {n: v for n, v in self.variables.items() if n not in before or before[n] is not v}
         self.deleted = (self.deleted | gone) - self.variables.keys()
-        write(self.frame, {n: v for n, v in self.variables.items() if n not in before or before[n] is not v})
+        self.written = {n: v for n, v in {**self.written, **changes}.items() if n not in gone}
+        write(self.frame, changes)
         return result
 
     def look_again(self) -> None:
@@ -121,13 +125,15 @@ class CrashFrame:
         names = {*self.unit.plain_locals, *self.unit.cells} - self.deleted
         self.variables.clear()
         self.variables |= {name: value for name, value in dict(self.frame.f_locals).items() if name in names}
+        # where a comprehension of the same variable runs, the frame shows that one
+        self.variables |= {name: value for name, value in self.written.items() if name in self.unit.plain_locals}
 
     def let_go(self) -> None:
         """Drop the frame and its variables."""
         if self.frame is not None:
             forget(self.frame)
         self.frame = None
-        for held in (self.variables, self.slots, self.cells, self.extras, self.shared):
+        for held in (self.variables, self.slots, self.cells, self.written, self.extras, self.shared):
             held.clear()
 
     def view(self) -> dict[str, Any]:
@@ -164,6 +170,9 @@ def position_of(code: CodeType, lasti: int) -> tuple[int, int, int, int]:
 def split(bound: Mapping[str, Any], unit: Unit) -> tuple[dict[str, Any], dict[str, Any]]:
     """Divide a frame's variables into plain locals and slots; slots that were cleared are left out."""
     variables = {name: bound[name] for name in unit.plain_locals if name in bound}
+    lost = {name for name in bound if not name.startswith(HIDDEN)} - variables.keys() - set(unit.cells)
+    lost -= unit.inlined
+    check(not lost, lambda: f"variables of {unit.qualname} that its text does not bind: {sorted(lost)}")
     slots = {
         name: value
         for name, value in bound.items()

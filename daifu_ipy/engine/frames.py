@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import sys
 from collections.abc import Mapping
 from types import FrameType
@@ -17,10 +18,19 @@ OWN_REFERENCES = 3
 
 def forget(frame: FrameType) -> None:
     """Until Python 3.12 a frame whose variables were looked at keeps a copy: empty it, unless the user holds it."""
-    if not WRITES_THROUGH:
+    if not WRITES_THROUGH and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         copied = frame.f_locals
         if sys.getrefcount(copied) <= OWN_REFERENCES:
-            copied.clear()
+            code = frame.f_code
+            for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+                copied.pop(name, None)  # what `exec` has left there stays
+
+
+def look(frame: FrameType, name: str, default: Any = None) -> Any:
+    """The value of one variable of a frame, or `default` if it is unbound; no copy is left behind."""
+    value = frame.f_locals.get(name, default)
+    forget(frame)
+    return value
 
 
 def write(frame: FrameType, changes: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any
@@ -15,14 +15,14 @@ from typing import Any
 from daifu_ipy.engine.applying import Plan, complete_slots, plan_for
 from daifu_ipy.engine.barrier import Barrier, Cells, Takeover
 from daifu_ipy.engine.crash import Crash, CrashFrame, frame_of, position_of
-from daifu_ipy.engine.frames import forget
+from daifu_ipy.engine.frames import forget, look
 from daifu_ipy.engine.handled import SKIP, Place, protocol_exception, thrown_in, would_handle
 from daifu_ipy.engine.location import CannotResume, Location, barrier_of
 from daifu_ipy.engine.managers import Manager, current_manager, manager_by_api, settings
 from daifu_ipy.engine.native import barrier_in, is_injected, stands_aside
 from daifu_ipy.engine.repairs import Abort, Refusal, Repair
 from daifu_ipy.engine.shapes import BARE_RAISE
-from daifu_ipy.engine.unit import Span, Unit, WithNode, end_of
+from daifu_ipy.engine.unit import TRIES, WITHS, Span, Unit, WithNode, end_of
 
 FORWARDED, ABORTED = "@daifu_forwarded", "@daifu_aborted"
 """Marks on an exception under way: to the frame that a repair named; out of all units. They go when it arrives."""
@@ -63,24 +63,43 @@ def intercept(
     if FORWARDED in marks:
         return _arrived(frame, exception, cells)
     if ABORTED in marks:
-        if key is None and not _has_vaccinated_caller(frame):
+        last = key is None and not any(_vaccinated_callers(frame))
+        under_way = _is_under_way(marks[ABORTED], frame, exception)
+        if last or not under_way:
             del marks[ABORTED]
-        return None
+        if under_way:
+            return None
     manager = current_manager()
-    if manager is None or not _is_crash(barrier, frame, exception, key):
+    if manager is None or not _may_ask(barrier, frame, exception, key):
+        return None
+    if not _is_crash(barrier, frame, exception, key):
         return None
     try:
         captured = _capture(barrier, frame, exception, key, cells)
     except CannotResume as reason:
+        forget(frame)
         exception.add_note(f"daifu_ipy: not intercepted: {reason}")
         return None
     if captured is None:
+        forget(frame)
         return None
     crash = Crash(exception, captured, functools.partial(_outer_frames, frame), _entry(exception, frame))
     return _decide(crash, exception, frame, key, manager)
 
 
 # is it a crash
+
+
+def _may_ask(barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None) -> bool:
+    """Whether the barrier may be the innermost around the place, as far as the position alone tells."""
+    entry = _entry(exception, frame)
+    if entry is None or (key is not None and key.startswith("handler")):
+        return True
+    line, _, column, _ = position_of(frame.f_code, entry.tb_lasti)
+    statement = barrier.unit.statement_at((line, column))
+    if statement is None or isinstance(statement, (*WITHS, *TRIES)):
+        return True
+    return barrier.unit.innermost_barrier(barrier.unit.path(statement)) == key
 
 
 def _is_crash(barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None) -> bool:
@@ -103,7 +122,7 @@ def _own_place(barrier: Barrier, frame: FrameType, exception: BaseException, key
     entry = _entry(exception, frame)
     span = position_of(frame.f_code, entry.tb_lasti) if entry is not None else None
     if key is not None and key.startswith("handler"):
-        raised = _bare_raise(barrier.unit, frame.f_locals)
+        raised = _bare_raise(barrier.unit, {BARE_RAISE: look(frame, BARE_RAISE)})
         inside = span is not None and _is_in_handler(barrier.unit, barrier.unit.statement_at((span[0], span[2])), key)
         if raised is not None and not inside:
             span = (raised.lineno, *end_of(raised)[:1], raised.col_offset, end_of(raised)[1])
@@ -136,7 +155,7 @@ def _plain_place(barrier: Barrier, frame: FrameType, span: Span) -> Place | None
                     _expression_start(statement),
                 ):
                     del around[index]
-                    manager = getattr(frame.f_locals.get(unit.slot("x", statement)), "__self__", None)
+                    manager = getattr(look(frame, unit.slot("x", statement)), "__self__", None)
                     asked[at] = manager if hasattr(type(manager), "__exit__") else None
                     break
         return asked.get(at)
@@ -209,17 +228,14 @@ def _is_in_handler(unit: Unit, statement: ast.stmt | None, key: str) -> bool:
 def _outer_frames(frame: FrameType) -> list[CrashFrame]:
     """The vaccinated frames further out, at the calls that they wait for."""
     made: list[CrashFrame] = []
-    outer = frame.f_back
-    while outer is not None:
-        barrier = barrier_in(outer.f_code)
-        if barrier is not None and not stands_aside(outer):
+    for outer, barrier in _vaccinated_callers(frame):
+        if not stands_aside(outer):
             try:
                 captured = frame_of(barrier, outer, outer.f_lasti, None, is_outer=True)
                 complete_slots(captured, None)
                 made.append(captured)
             except CannotResume:
-                pass  # it can't be repaired there; further out perhaps
-        outer = outer.f_back
+                forget(outer)  # it can't be repaired there; further out perhaps
     return made
 
 
@@ -230,11 +246,11 @@ def _decide(
     crash: Crash, exception: BaseException, frame: FrameType, key: str | None, manager: Manager
 ) -> Takeover | None:
     started = time.perf_counter()
-    _thread.repairing = True
-    with settings.lock:
-        settings.pending.append(crash)
     decision = Decision()
     try:
+        _thread.repairing = True
+        with settings.lock:
+            settings.pending.append(crash)
         decision = _ask(crash, manager)
     except Exception as error:
         decision.reason = f"the repair failed: {type(error).__name__}: {error}"
@@ -243,15 +259,16 @@ def _decide(
     finally:
         _thread.repairing = False
         with settings.lock:
-            settings.pending.remove(crash)
+            settings.pending[:] = [other for other in settings.pending if other is not crash]
     seconds = time.perf_counter() - started
     if decision.plan is None:
         if decision.reason is not None:
             exception.add_note(f"daifu_ipy: aborted: {decision.reason}")
         _close(crash, decision.repair, seconds, "aborted")
         forget(frame)
-        if key is not None or _has_vaccinated_caller(frame):
-            vars(exception)[ABORTED] = True
+        outer = [id(caller) for caller, _ in _vaccinated_callers(frame)]
+        if key is not None or outer:
+            vars(exception)[ABORTED] = frozenset([id(frame), *outer])
         return None
     target = decision.plan.frame.frame
     if target is not frame and target is not None:
@@ -283,7 +300,8 @@ def _ask(crash: Crash, manager: Manager) -> Decision:
         if answer is None:
             return Decision(reason=crash.refusal or "the repair manager gave no repair")
         repair = Repair.of(answer)
-        crash.decide(repair)
+        if not crash.decide(repair):
+            repair = crash.decision or repair
         try:
             return Decision(repair, _apply(crash, repair))
         except Refusal as refusal:
@@ -305,13 +323,22 @@ def _apply(crash: Crash, repair: Repair) -> Plan | None:
     return plan_for(crash, repair.frame, repair.then)
 
 
-def _has_vaccinated_caller(frame: FrameType) -> bool:
+def _vaccinated_callers(frame: FrameType) -> Iterator[tuple[FrameType, Barrier]]:
+    """The vaccinated frames further out."""
     outer = frame.f_back
     while outer is not None:
-        if barrier_in(outer.f_code) is not None:
-            return True
+        barrier = barrier_in(outer.f_code)
+        if barrier is not None:
+            yield outer, barrier
         outer = outer.f_back
-    return False
+
+
+def _is_under_way(frames: frozenset[int], frame: FrameType, exception: BaseException) -> bool:
+    """Whether an aborted exception is still on its way out, and not raised again by somebody who had kept it."""
+    entry = exception.__traceback__
+    if id(frame) not in frames or entry is None or entry.tb_frame is not frame:
+        return id(frame) in frames and entry is not None
+    return entry.tb_next is None or entry.tb_next.tb_frame is not frame
 
 
 def _close(crash: Crash, repair: Repair | None, seconds: float, outcome: str, keep: CrashFrame | None = None) -> None:
@@ -335,15 +362,15 @@ def _arrived(frame: FrameType, exception: BaseException, cells: Cells | None) ->
 
 def _refers_to(frame: CrashFrame, exception: BaseException) -> bool:
     """Whether the unit goes on with the exception itself: handles it, or holds it in a variable."""
-    values = [*frame.variables.values(), *frame.slots.values()]
-    return any(value is exception or (type(value) is tuple and exception in value[1:2]) for value in values)
+    kept = [value[1] if type(value) is tuple and len(value) == 3 else value for value in frame.slots.values()]
+    return any(value is exception for value in (*frame.variables.values(), *kept))
 
 
 def _release(exception: BaseException, frame: FrameType, *, keeps: bool) -> None:
     """Free what the failed call left behind, also where it has made a cycle with its exception."""
     for tell in settings.on_release:
         tell(exception)
-    if exception in (getattr(sys, "last_value", None), getattr(sys, "last_exc", None)):
+    if exception is getattr(sys, "last_value", None) or exception is getattr(sys, "last_exc", None):
         for name in ("last_exc", "last_value", "last_type", "last_traceback"):
             sys.__dict__.pop(name, None)
     if keeps:

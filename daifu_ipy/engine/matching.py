@@ -8,7 +8,7 @@ statement on the path that was edited is matched with the most similar statement
 from __future__ import annotations
 
 import ast
-import difflib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +23,18 @@ def same(old: ast.AST, new: ast.AST) -> bool:
 
 def common(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Index pairs of a longest common subsequence."""
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    inner = _common(old[start : len(old) - end], new[start : len(new) - end])
+    tail = [(len(old) - k, len(new) - k) for k in range(end, 0, -1)]
+    return [*((k, k) for k in range(start)), *((i + start, j + start) for i, j in inner), *tail]
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     rows = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for i in range(len(old) - 1, -1, -1):
         for j in range(len(new) - 1, -1, -1):
@@ -110,9 +122,19 @@ def _level(old: list[ast.stmt], new: list[ast.stmt], statement: ast.stmt) -> Lev
     start = max((j + 1 for i, j in pairs if i < index), default=0)
     end = min((j for i, j in pairs if i > index), default=len(new))
     similar = [candidate for candidate in new[start:end] if type(candidate) is type(statement)]
-    best = max(similar, key=lambda candidate: _likeness(statement, candidate), default=None)
+    best = similar[0] if len(similar) == 1 else max(similar, key=lambda new: _likeness(statement, new), default=None)
     return Level(old, new, index, best, (start, end))
 
 
 def _likeness(old: ast.stmt, new: ast.stmt) -> float:
-    return difflib.SequenceMatcher(None, ast.dump(old), ast.dump(new), autojunk=False).ratio()
+    """The share of their parts that two statements have in common."""
+    parts, others = (Counter(ast.dump(part) for part in _parts(statement)) for statement in (old, new))
+    return (parts & others).total() / max(1, (parts | others).total())
+
+
+def _parts(statement: ast.stmt) -> list[ast.AST]:
+    """The simple statements in a compound one; the expressions of a simple one."""
+    inner = [inside for block in blocks(statement) for inside in block.statements]
+    if not inner:
+        return [node for node in ast.walk(statement) if isinstance(node, ast.expr)]
+    return [part for inside in inner for part in (_parts(inside) if any(blocks(inside)) else [inside])]

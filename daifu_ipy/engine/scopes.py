@@ -39,6 +39,10 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
         yield from node.decorator_list
         yield from node.args.defaults
         yield from (default for default in node.args.kw_defaults if default is not None)
+        args = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+        yield from (arg.annotation for arg in args if arg is not None and arg.annotation is not None)
+        if node.returns is not None:
+            yield node.returns
     elif isinstance(node, ast.Lambda):
         yield from node.args.defaults
         yield from (default for default in node.args.kw_defaults if default is not None)

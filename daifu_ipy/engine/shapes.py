@@ -74,12 +74,14 @@ class Options:
     """How the shapes are written.
 
     `patched`: the compiled code will be patched (`compiling.patch`), else helpers stand in. `explicit_super`: the code
-    runs where ``super()`` can't find its arguments. `display`: a notebook cell's expressions that are shown.
+    runs where ``super()`` can't find its arguments. `displayed`: a notebook cell's expressions that are shown.
+    `shadowed`: builtins that the module has names of its own for.
     """
 
     patched: bool = True
     explicit_super: bool = False
     displayed: frozenset[ast.stmt] = frozenset()
+    shadowed: frozenset[str] = frozenset()
 
 
 class Shapes:
@@ -147,10 +149,11 @@ class Shapes:
                 return [at.assign(BARE_RAISE, at.constant(self.unit.number[node])), node]
             case ast.AnnAssign() if self.unit.is_notebook_cell:
                 return self._module_annotation(node)
-            case ast.ImportFrom(names=[ast.alias(name="*")]) if self.unit.is_notebook_cell:
-                return [
-                    self.at(node).expr(self.at(node).call("import_star", self.at(node).constant(ast.unparse(node))))
-                ]
+            case ast.ImportFrom(names=[first, *_]) if self.unit.is_notebook_cell and (
+                first.name == "*" or node.module == "__future__"
+            ):
+                at = self.at(node)
+                return [at.expr(at.call("import_names", at.constant(ast.unparse(node))))]
             case ast.Expr(value=value) if node in self.options.displayed:
                 return [self.at(node).expr(self.at(value).call("display", self.expr(value)))]
             case _:
@@ -187,7 +190,11 @@ class Shapes:
             made.append(at.assign(node.target, self.expr(node.value)))
         if node.simple and isinstance(node.target, ast.Name):
             made.append(at.expr(at.call("annotate", at.constant(node.target.id), self._annotation(node.annotation))))
-        elif node.value is None or not node.simple:
+        else:
+            if node.value is None:  # what such a target is made of is evaluated all the same
+                made += [
+                    at.expr(self.expr(part)) for part in ast.iter_child_nodes(node.target) if isinstance(part, ast.expr)
+                ]
             made.append(at.expr(self._annotation(node.annotation)))
         return made
 
@@ -226,6 +233,8 @@ class Shapes:
         made: list[ast.stmt] = []
         if isinstance(node, ast.Return) and node.value is not None and self._keeps_value(node):
             made.append(self.at(node).assign(self.slot("r", node), self.expr(node.value)))
+        if jump.left_loops:  # their iterators die before anything else runs
+            made += self.at(node).clear(self.slot("i", loop) for loop in jump.left_loops)
         return [*made, *self.finish_jump(node, jump.pending, jump.overriding)]
 
     def _keeps_value(self, node: ast.Return) -> bool:
@@ -394,12 +403,23 @@ class Shapes:
         if isinstance(node, ast.TryStar):
             return self.star_clauses(node, body)
         handlers = [self.handler(node, index) for index in range(len(node.handlers))]
-        if any(_raises_takeover(s) for s in node.body) and not all(_spares_takeover(h.type) for h in node.handlers):
+        spared = all(self._spares_takeover(handler.type) for handler in node.handlers)
+        if any(_raises_takeover(s) for s in node.body) and not spared:
             at = self.head(node)
             handlers.insert(0, at.handler(at.barrier("takeover_type"), [at.reraise()]))
         made = _like(node, body=body or [self.head(node).nothing()], handlers=handlers, finalbody=[])
         made.orelse = self.block(node.orelse)
         return [made]
+
+    def _spares_takeover(self, kind: ast.expr | None) -> bool:
+        """A handler of this type can't catch a takeover: builtin subclasses of Exception, by their own names."""
+        if isinstance(kind, ast.Tuple):
+            return all(map(self._spares_takeover, kind.elts))
+        if not isinstance(kind, ast.Name) or kind.id in self.options.shadowed:
+            return False
+        builtin = getattr(builtins, kind.id, None)
+        bound = self.unit.scope.bound | self.unit.scope.globals | set(self.unit.cells)
+        return kind.id not in bound and isinstance(builtin, type) and issubclass(builtin, Exception)
 
     def handler(self, node: TryNode, index: int) -> ast.ExceptHandler:
         """One clause: what its exception left behind is let go, and its body gets a barrier of its own."""
@@ -457,11 +477,12 @@ class Shapes:
         final = self.body(node.finalbody)
         if not forced and node not in self.unit.crossed:
             crashed = [caught, *cleared, *final, *at.clear([self.slot("p", node)]), at.reraise()]
-            return [at.attempt(inner, crashed), *final]
+            return [_like(at.attempt(inner, crashed), **at.position), *final]
         pending = self.slot("k", node)
         crashed = [*at.clear([pending]), caught, at.assign(pending, at.constant(-1)), *cleared, at.reraise()]
         finalbody: list[ast.stmt] = [at.when_set(pending, [*final, *self._completed(node, at)])]
-        return [at.assign(pending, at.constant(0)), at.attempt(inner, crashed, finalbody=finalbody)]
+        made = _like(at.attempt(inner, crashed, finalbody=finalbody), **at.position)
+        return [at.assign(pending, at.constant(0)), made]
 
     # except*
 
@@ -745,16 +766,6 @@ def _raises_takeover(statement: ast.stmt) -> bool:
     return any(_raises_takeover(inner) for block in blocks(statement) for inner in block.statements)
 
 
-def _spares_takeover(kind: ast.expr | None) -> bool:
-    """A handler of this type can't catch a takeover: builtin subclasses of Exception, by their names."""
-    if isinstance(kind, ast.Tuple):
-        return all(_spares_takeover(element) for element in kind.elts)
-    if not isinstance(kind, ast.Name):
-        return False
-    builtin = getattr(builtins, kind.id, None)
-    return isinstance(builtin, type) and issubclass(builtin, Exception)
-
-
 class _Views(ast.NodeTransformer):
     """Rewrites calls that look at their frame: hidden names are left out, a notebook cell's namespace is the user's."""
 
@@ -773,8 +784,10 @@ class _Views(ast.NodeTransformer):
                 return node
             return at.call("super", node.func, at.name("__class__"), at.name(instance))
         if name in ("exec", "eval"):
-            if self.shapes.unit.is_notebook_cell:
-                node.func = at.call("in_namespace", node.func)
+            starred = any(isinstance(arg, ast.Starred) for arg in node.args)
+            if self.shapes.unit.is_notebook_cell and node.args and not starred and not node.keywords:
+                source, *given = node.args
+                node.args = [source, at.star(at.call("namespaces", at.name(name), *given))]
             return node
         return node if node.args or node.keywords else at.call("view", node.func, node)
 

@@ -11,15 +11,13 @@ import ast
 import itertools
 import linecache
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import CellType, CodeType
+from types import CellType
 from typing import Any
 
-from daifu_ipy.engine.applying import Plan, arriving, procedure
+from daifu_ipy.engine.applying import Plan, arriving, check_loop, procedure
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.cells import compile_cell
-from daifu_ipy.engine.compiling import bare_arguments, bare_function, compile_function, finish
 from daifu_ipy.engine.crash import Crash, CrashFrame
 from daifu_ipy.engine.location import CannotResume, Location
 from daifu_ipy.engine.matching import Match, match, same
@@ -37,7 +35,7 @@ from daifu_ipy.engine.unit import (
     blocks,
     start_of,
 )
-from daifu_ipy.engine.vaccinate import CannotVaccinate, Vaccinated, all_functions, vaccinated, vaccinated_cell
+from daifu_ipy.engine.vaccinate import CannotVaccinate, Vaccinated, all_functions, native, vaccinated, vaccinated_cell
 
 _numbers = itertools.count(1)
 
@@ -107,11 +105,14 @@ def _prepare(frame: CrashFrame, surgery: Surgery, crash: Crash) -> Operation:
     if new is None or same(_code_of(new.barrier.unit), _code_of(frame.unit)):
         if not swaps and new is None:
             raise Refusal(f"the new source defines neither {frame.unit.qualname} nor a function that exists")
-        return Operation(_unchanged(frame), tuple(swaps), "the unit is unchanged: the crashed statement runs again")
+        plan = _unchanged(frame)
+        check_loop(plan, surgery, None)
+        return Operation(plan, tuple(swaps), "the unit is unchanged: the crashed statement runs again")
     found = match(frame.unit, new.barrier.unit, frame.location.statement)
     location, reason = _restart(frame, new.barrier.unit, found, at_crash=surgery.restart_at == "crash")
     plan = _moved(frame, new.barrier, location, found)
     own = Swap.unit(frame, new)
+    check_loop(plan, surgery, None)
     return Operation(plan, (*own, *swaps), reason)
 
 
@@ -157,23 +158,21 @@ def _displayed(frame: CrashFrame, tree: ast.Module) -> frozenset[ast.stmt]:
     return frozenset([last]) if frame.barrier.shows_last and isinstance(last, ast.Expr) else frozenset()
 
 
-def native(node: FunctionNode, like: CodeType, class_name: str | None, filename: str, flags: int) -> CodeType:
-    """Compile a function natively, in the scope of the code that it replaces."""
-    args = bare_arguments(node.args)
-    code = compile_function(bare_function(node, args, node.body), like.co_freevars, class_name, filename, flags)
-    return finish(code, like, {}, patched=False)
-
-
 def find_unit(tree: ast.Module, unit: Unit) -> FunctionNode | None:
     """The definition of `unit` in a new text: of the unit alone, or of its class, cell or module."""
-    named = [found for found in all_functions(tree.body) if found.node.name == unit.node.name]  # type: ignore[union-attr]
-    exact = [found.node for found in named if found.qualname == unit.qualname]
-    if len(exact) == 1:
-        return exact[0]
-    alone = [statement for statement in tree.body if isinstance(statement, FUNCTIONS)]
-    if len(tree.body) == 1 and len(alone) == 1 and alone[0].name == unit.node.name:  # type: ignore[union-attr]
-        return alone[0]
-    return exact[-1] if exact else None
+    exact = [found.node for found in all_functions(tree.body) if found.qualname == unit.qualname]
+    if exact:
+        old = [found.node for found in all_functions(ast.parse(unit.source).body) if found.qualname == unit.qualname]
+        if len(exact) == 1 and len(old) <= 1:
+            return exact[0]
+        if len(exact) != len(old):
+            raise Refusal(
+                f"{unit.qualname} is defined {len(exact)} times in the new source, and {len(old)} times in the old"
+            )
+        starts = [start_of(node) for node in old]
+        return exact[starts.index(start_of(unit.node))] if isinstance(unit.node, FUNCTIONS) else None
+    alone = tree.body[0] if len(tree.body) == 1 else None
+    return alone if isinstance(alone, FUNCTIONS) and alone.name == unit.plain.co_name else None
 
 
 def _check_signature(node: FunctionNode, unit: Unit) -> None:
@@ -276,7 +275,6 @@ def _at_crash(frame: CrashFrame, new: Unit, found: Match) -> tuple[Location, str
         if kind == "unpack" and isinstance(counterpart.target, ast.Name):
             raise Refusal("the item that could not be unpacked needs a target that unpacks; use an action instead")
     if kind == "guard" and not _same_cases(old, counterpart, index):
-        kind, index = "statement", 0
         raise Refusal("the cases before the crashed guard were changed: its subject can't be matched again")
     if kind == "except" and not _same_clauses(old, counterpart, index):
         raise Refusal("the handlers before the crashed one were changed while their exception was being matched")
@@ -285,11 +283,18 @@ def _at_crash(frame: CrashFrame, new: Unit, found: Match) -> tuple[Location, str
 
 
 def _same_cases(old: ast.stmt, new: ast.stmt, index: int) -> bool:
-    return isinstance(old, ast.Match) and isinstance(new, ast.Match) and len(new.cases) > index
+    """The cases that did not match are the same; only the crashed one's guard and body, and later ones, may differ."""
+    if not (isinstance(old, ast.Match) and isinstance(new, ast.Match) and len(new.cases) > index):
+        return False
+    before = all(map(same, old.cases[:index], new.cases[:index]))
+    return before and same(old.cases[index].pattern, new.cases[index].pattern)
 
 
 def _same_clauses(old: ast.stmt, new: ast.stmt, index: int) -> bool:
-    return isinstance(old, TRIES) and isinstance(new, TRIES) and len(new.handlers) > index
+    """The same for handlers whose types did not match."""
+    if not (isinstance(old, TRIES) and isinstance(new, TRIES) and len(new.handlers) > index):
+        return False
+    return all(map(same, old.handlers[:index], new.handlers[:index]))
 
 
 def _gone(frame: CrashFrame, new: Unit, found: Match) -> tuple[Location, str]:
@@ -318,8 +323,8 @@ def _moved(frame: CrashFrame, barrier: Barrier, location: Location, found: Match
     numbers = {str(old.number[was]): str(new.number[now]) for was, now in found.counterparts.items() if now in inside}
     slots = {new_name: value for name, value in frame.slots.items() if (new_name := _renamed(name, numbers))}
     if location.kind == "statement":  # the statement starts anew: nothing of it is open
-        own = {f"{HIDDEN}{letter}{new.number[location.statement]}" for letter in "iuvxyepkmc"}
-        slots = {name: value for name, value in slots.items() if name not in own}
+        number = str(new.number[location.statement])
+        slots = {name: value for name, value in slots.items() if _number(name) != number}
     values = {**frame.extras, **frame.variables}
     variables = {name: value for name, value in values.items() if name in new.plain_locals}
     cells = dict(frame.cells)
@@ -337,18 +342,14 @@ def _moved(frame: CrashFrame, barrier: Barrier, location: Location, found: Match
 
 def _renamed(name: str, numbers: dict[str, str]) -> str | None:
     """A slot's name in the new unit; None if its statement is not on the path any more."""
-    letter, rest = name[len(HIDDEN)], name[len(HIDDEN) + 1 :]
-    number, _, index = rest.partition("_")
-    if not number.isdigit():
-        return None
-    if number not in numbers:
-        return None
-    return f"{HIDDEN}{letter}{numbers[number]}" + (f"_{index}" if index else "")
+    letter, (_, separator, index) = name[len(HIDDEN)], name.partition("_")[2].partition("_")
+    number = _number(name)
+    return f"{HIDDEN}{letter}{numbers[number]}{separator}{index}" if number in numbers else None
 
 
-def _functions(tree: ast.Module) -> Iterator[FunctionNode]:
-    for found in all_functions(tree.body):
-        yield found.node
+def _number(name: str) -> str:
+    """The number of the statement that a slot belongs to; no digits for other hidden names."""
+    return name[len(HIDDEN) + 1 :].partition("_")[0]
 
 
-__all__ = ["Operation", "Preview", "find_unit", "native", "operate", "preview", "start_of"]
+__all__ = ["Operation", "Preview", "find_unit", "operate", "preview"]

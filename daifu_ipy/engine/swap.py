@@ -9,16 +9,21 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from daifu_ipy.engine.barrier import Barrier
+from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.matching import same
+from daifu_ipy.engine.native import barrier_in, native_code
 from daifu_ipy.engine.repairs import Refusal
-from daifu_ipy.engine.unit import FunctionNode, NestedFunction
+from daifu_ipy.engine.unit import NestedFunction
 from daifu_ipy.engine.vaccinate import (
     CannotVaccinate,
+    FoundFunction,
     Vaccinated,
     all_functions,
     find_function,
     functions_in,
     is_vaccinated,
+    native,
     swap,
     vaccinated,
 )
@@ -35,8 +40,6 @@ class Swap:
     functions: tuple[FunctionType, ...]
     code: CodeType
     plain: CodeType | None  # of vaccinated code
-    defaults: tuple[Any, ...] | None = None
-    keyword_defaults: dict[str, Any] | None = None
 
     def apply(self) -> None:
         """Exchange the code."""
@@ -50,21 +53,36 @@ class Swap:
     def unit(cls, frame: CrashFrame, new: Vaccinated) -> tuple[Swap, ...]:
         """The swaps of a crashed unit and of the functions in it."""
         made = []
-        old = frame.barrier
-        by_name = {barrier.unit.qualname: barrier for barrier in new.barrier.barriers.values()}
-        for barrier in old.barriers.values():
-            counterpart = by_name.get(barrier.unit.qualname)
-            if counterpart is None or counterpart.code is None or barrier.code is None:
-                continue
-            functions = functions_of(barrier.code)
-            if barrier is not old and same(barrier.unit.node, counterpart.unit.node):
-                continue
-            check_closure(functions, counterpart.code, barrier.unit.qualname)
-            made.append(cls(barrier.unit.qualname, functions, counterpart.code, counterpart.unit.plain))
+        ours, theirs = _by_name(frame.barrier), _by_name(new.barrier)
+        for name, namesakes in ours.items():
+            counterparts = theirs.get(name, [])
+            if counterparts and len(counterparts) != len(namesakes):
+                raise Refusal(f"{name} is defined {len(counterparts)} times now, and was {len(namesakes)} times before")
+            for barrier, counterpart in zip(namesakes, counterparts, strict=False):
+                if barrier is not frame.barrier and same(barrier.unit.node, counterpart.unit.node):
+                    continue
+                if counterpart.code is None:
+                    raise InternalError(f"no code of {name}")
+                functions = functions_of(barrier)
+                check_closure(functions, counterpart.code, name)
+                made.append(cls(name, functions, counterpart.code, counterpart.unit.plain))
         return tuple(made)
 
 
-def functions_of(code: CodeType) -> tuple[FunctionType, ...]:
+def _by_name(barrier: Barrier) -> dict[str, list[Barrier]]:
+    """A unit and the functions in it, in the order of the source."""
+    found: dict[str, list[Barrier]] = {}
+    for one in sorted(barrier.barriers.values(), key=lambda other: other.unit.plain.co_firstlineno):
+        found.setdefault(one.unit.qualname, []).append(one)
+    return found
+
+
+def functions_of(barrier: Barrier) -> tuple[FunctionType, ...]:
+    """All function objects that run vaccinated code of a unit; unfinished procedures make functions with their own."""
+    return tuple(f for f in gc.get_objects() if type(f) is FunctionType and barrier_in(f.__code__) is barrier)
+
+
+def functions_running(code: CodeType) -> tuple[FunctionType, ...]:
     """All function objects that run `code`."""
     return tuple(f for f in gc.get_referrers(code) if isinstance(f, FunctionType) and f.__code__ is code)
 
@@ -84,64 +102,58 @@ def changed_functions(
     frame: CrashFrame, crash: Crash, tree: ast.Module, text: str, filename: str, skip: ast.AST | None
 ) -> list[Swap]:
     """The functions of a new text that exist already and whose text has changed, the crashed unit left out."""
-    made = []
     inside = set(ast.walk(skip)) if skip is not None else set()
+    namesakes: dict[str, list[NestedFunction]] = {}
     for found in all_functions(tree.body):
-        if found.node in inside or "<locals>" in found.qualname:
-            continue
-        for function in _existing(frame, crash, found):
-            change = _change(function, found, text, filename)
-            if change is not None:
-                made.append(change)
-    return made
+        if found.node not in inside and "<locals>" not in found.qualname:
+            namesakes.setdefault(found.qualname, []).append(found)
+    changes = [
+        _change(function, definitions, text, filename)
+        for definitions in namesakes.values()
+        for function in _existing(frame, crash, definitions[0])
+    ]
+    return [change for change in changes if change is not None]
 
 
 def _existing(frame: CrashFrame, crash: Crash, found: NestedFunction) -> Iterator[FunctionType]:
     """The function objects of this name: in the module of the crashed unit, or on the stack of the crash."""
-    seen: set[int] = set()
     value: Any = frame.barrier.namespace.get(found.qualname.partition(".")[0])
     for name in found.qualname.split(".")[1:]:
         value = vars(value).get(name) if isinstance(value, type) else None
-    candidates = (
-        list(functions_in(value)) if isinstance(value, FunctionType | staticmethod | classmethod | property) else []
-    )
+    known = isinstance(value, FunctionType | staticmethod | classmethod | property)
+    candidates = list(functions_in(value)) if known else []
     entry = crash.traceback
     while entry is not None:
         code = entry.tb_frame.f_code
         if code.co_qualname == found.qualname and entry.tb_frame is not frame.frame:
-            candidates += functions_of(code)
+            candidates += functions_running(code)
         entry = entry.tb_next
-    for function in candidates:
-        if id(function) not in seen and function.__code__.co_name == found.node.name:
-            seen.add(id(function))
-            yield function
+    unique = {id(function): function for function in candidates}
+    yield from (f for f in unique.values() if barrier_in(f.__code__) is not frame.barrier)
 
 
-def _change(function: FunctionType, found: NestedFunction, text: str, filename: str) -> Swap | None:
-    from daifu_ipy.engine.surgery import native
-
-    old = _old_definition(function)
-    if old is not None and same(old.args, found.node.args) and _same_body(old, found.node):
-        return None
-    if old is not None and not same(old.args, found.node.args):
+def _change(function: FunctionType, definitions: list[NestedFunction], text: str, filename: str) -> Swap | None:
+    """The swap that one function needs; of several definitions of its name it is the one in its place."""
+    try:
+        old: FoundFunction | None = find_function(native_code(function.__code__))
+    except CannotVaccinate:
+        old = None
+    if old is None and len(definitions) > 1:
+        raise Refusal(f"{definitions[0].qualname} is defined several times, and which one is meant can't be told")
+    if old is not None and old.namesakes != len(definitions):
+        raise Refusal(
+            f"{old.qualname} is defined {len(definitions)} times in the new source, and {old.namesakes} times before"
+        )
+    found = definitions[old.ordinal if old is not None else 0]
+    if old is not None and not same(old.node.args, found.node.args):
         raise Refusal(f"the parameters of {found.qualname} can't change in place yet (line {found.node.lineno})")
-    plain = native(found.node, function.__code__, found.class_name, filename, 0)
+    if old is not None and ast.dump(ast.Module(old.node.body, [])) == ast.dump(ast.Module(found.node.body, [])):
+        return None
+    plain = native(found.node, native_code(function.__code__), found.class_name, filename, 0)
     if not is_vaccinated(function):
         check_closure((function,), plain, found.qualname)
         return Swap(found.qualname, (function,), plain, None)
-    made = vaccinated(
-        found.node, plain, text, function.__globals__, found.class_name, shared=function.__code__.co_freevars
-    )
+    shared = function.__code__.co_freevars
+    made = vaccinated(found.node, plain, text, function.__globals__, found.class_name, shared=shared)
     check_closure((function,), made.code, found.qualname)
     return Swap(found.qualname, (function,), made.code, made.plain)
-
-
-def _old_definition(function: FunctionType) -> FunctionNode | None:
-    try:
-        return find_function(function.__code__).node
-    except CannotVaccinate:
-        return None
-
-
-def _same_body(old: FunctionNode, new: FunctionNode) -> bool:
-    return len(old.body) == len(new.body) and all(map(same, old.body, new.body))

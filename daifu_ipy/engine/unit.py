@@ -11,7 +11,7 @@ import ast
 import builtins
 import dis
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
 from typing import TypeAlias
@@ -55,13 +55,15 @@ class Jump:
     """A ``return``, ``break`` or ``continue`` and the statements that it leaves, innermost first.
 
     `pending`: those whose ``finally`` or ``__exit__`` runs while the jump is under way. `overriding`: the ``try``
-    statements whose ``finally`` body it leaves.
+    statements whose ``finally`` body it leaves. `left_loops`: the ``for`` loops that a ``return`` leaves before any of
+    `pending`.
     """
 
     node: JumpNode
     number: int
     pending: tuple[ast.stmt, ...]
     overriding: tuple[ast.stmt, ...]
+    left_loops: tuple[ast.stmt, ...] = ()
 
 
 def blocks(statement: ast.stmt) -> Iterator[Block]:
@@ -159,7 +161,6 @@ class Unit:
         self.jumps: dict[ast.stmt, Jump] = {}
         self.crossed: set[ast.stmt] = set()
         self.overridden: set[ast.stmt] = set()  # ``try`` whose finally is left by a jump on whose way other code runs
-        self.children: dict[FunctionNode, Unit] = {}
         self._statements: dict[Position, ast.stmt | None] = {}
         self.body = Block(None, "body", 0, node.body)
         self._enter(self.body, [])
@@ -178,15 +179,19 @@ class Unit:
     def _enter_jump(self, jump: JumpNode, around: list[Block]) -> None:
         pending: list[ast.stmt] = []
         overriding: list[ast.stmt] = []
+        left: list[ast.stmt] = []
         for block in reversed(around):
             owner = block.owner
+            if isinstance(owner, ITERATIONS) and block.field == "body" and not pending:
+                left.append(owner)
             if isinstance(owner, LOOPS) and block.field == "body" and not isinstance(jump, ast.Return):
                 break
             if isinstance(owner, WITHS):
                 pending.append(owner)
             elif isinstance(owner, TRIES) and owner.finalbody:
                 (overriding if block.field == "finalbody" else pending).append(owner)
-        self.jumps[jump] = Jump(jump, len(self.jumps) + 1, tuple(pending), tuple(overriding))
+        loops = tuple(left) if pending and isinstance(jump, ast.Return) else ()
+        self.jumps[jump] = Jump(jump, len(self.jumps) + 1, tuple(pending), tuple(overriding), loops)
         self.crossed.update(pending)
         if pending:
             self.overridden.update(overriding)
@@ -299,6 +304,17 @@ class Unit:
         return tuple(sorted(self.scope.bound - set(self.cells)))
 
     @cached_property
+    def inlined(self) -> frozenset[str]:
+        """Variables of comprehensions, which Python 3.12 and later run inside the function."""
+        return frozenset(
+            node.id
+            for comprehension in ast.walk(self.node)
+            if isinstance(comprehension, ast.comprehension)
+            for node in ast.walk(comprehension.target)
+            if isinstance(node, ast.Name)
+        )
+
+    @cached_property
     def declared_globals(self) -> tuple[str, ...]:
         """Names that assignments write to the module."""
         names = self.scope.globals | (self.scope.bound if self.is_notebook_cell else frozenset())
@@ -385,7 +401,6 @@ class NestedFunction:
     node: FunctionNode
     qualname: str
     class_name: str | None
-    methods_of: tuple[str, ...] = field(default=())
 
 
 def nested_functions(statements: list[ast.stmt], prefix: str, class_name: str | None) -> Iterator[NestedFunction]:

@@ -7,10 +7,11 @@ and the methods of classes in it, are vaccinated with it, each as a unit of its 
 from __future__ import annotations
 
 import ast
+import builtins
+import dis
 import functools
 import inspect
 import linecache
-import sys
 import types
 import warnings
 import weakref
@@ -34,7 +35,6 @@ from daifu_ipy.engine.scopes import HIDDEN
 from daifu_ipy.engine.selftest import patches_work
 from daifu_ipy.engine.shapes import Options, Shapes
 from daifu_ipy.engine.unit import (
-    FUNCTIONS,
     CannotVaccinate,
     FunctionNode,
     NestedFunction,
@@ -138,7 +138,7 @@ def functions_in(obj: object) -> Iterator[FunctionType]:
         case type():
             for member in list(vars(obj).values()):
                 if isinstance(member, FunctionType | staticmethod | classmethod | property):
-                    yield from functions_in(member)
+                    yield from (f for f in functions_in(member) if linecache.getlines(f.__code__.co_filename))
         case _:
             inner = getattr(obj, "__wrapped__", None)
             if not callable(inner):
@@ -168,10 +168,19 @@ class FoundFunction:
     node: FunctionNode
     source: str
     class_name: str | None
+    qualname: str
+    ordinal: int  # among the definitions of this name
+    namesakes: int  # how many there are
 
 
 def find_function(code: CodeType) -> FoundFunction:
-    """Find the definition that `code` was compiled from, by its file and line."""
+    """Find the definition that `code` was compiled from, by its file and line.
+
+    Raises
+    ------
+    CannotVaccinate
+        The source can't be had, or is not what runs.
+    """
     source = "".join(linecache.getlines(code.co_filename))
     if not source:
         raise CannotVaccinate(f"the source of {code.co_qualname} ({code.co_filename}) can't be had")
@@ -179,13 +188,66 @@ def find_function(code: CodeType) -> FoundFunction:
         tree = ast.parse(source, code.co_filename)
     except SyntaxError as error:
         raise CannotVaccinate(f"{code.co_filename} does not parse any more: line {error.lineno}: {error.msg}") from None
-    for found in all_functions(tree.body):
+    every = list(all_functions(tree.body))
+    for found in every:
         if found.node.name == code.co_name and start_of(found.node)[0] == code.co_firstlineno:
-            _check_same(found.node, code)
-            return FoundFunction(found.node, source, found.class_name)
+            _check_same(found, code)
+            same_name = [other for other in every if other.qualname == found.qualname]
+            ordinal = next(n for n, other in enumerate(same_name) if other is found)
+            return FoundFunction(found.node, source, found.class_name, found.qualname, ordinal, len(same_name))
     raise CannotVaccinate(
         f"{code.co_filename} has no function {code.co_name} in line {code.co_firstlineno}: "
         "was the file edited since it was imported?"
+    )
+
+
+def native(node: FunctionNode, like: CodeType, class_name: str | None, filename: str, flags: int) -> CodeType:
+    """Compile a function natively, in the scope of the code `like`."""
+    args = bare_arguments(node.args)
+    code = compile_function(bare_function(node, args, node.body), like.co_freevars, class_name, filename, flags)
+    return finish(code, like, {}, patched=False)
+
+
+def _check_same(found: NestedFunction, code: CodeType) -> None:
+    """The text must be what runs; a test tool that rewrites ``assert`` is let through."""
+    node = found.node
+    expected = f"the source of {code.co_qualname} in line {node.lineno} is not the code that runs: was it edited?"
+    if isinstance(node, ast.AsyncFunctionDef) != bool(code.co_flags & 0x280):
+        raise CannotVaccinate(expected)
+    try:
+        plain = native(node, code, found.class_name, code.co_filename, code.co_flags)
+    except SyntaxError:
+        raise CannotVaccinate(expected) from None
+    if not _says_same(plain, code):
+        raise CannotVaccinate(expected)
+
+
+VARYING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "PUSH_NULL", "NOP"})
+"""How a call of an attribute is compiled depends on the imports of the whole module."""
+
+
+def _operations(code: CodeType) -> list[tuple[str, object]]:
+    """The instructions of code, as far as they do not depend on the text around it."""
+    jumps = {*dis.hasjrel, *dis.hasjabs}
+    return [
+        (op.opname, None if op.opcode in jumps or op.opcode in dis.hasconst else op.argval)
+        for op in dis.get_instructions(code)
+        if op.opname not in VARYING
+    ]
+
+
+def _says_same(new: CodeType, old: CodeType) -> bool:
+    if any(name.startswith("@py") for name in (*old.co_varnames, *old.co_names)):
+        return new.co_argcount == old.co_argcount
+    return (
+        _operations(new) == _operations(old)
+        and set(new.co_names) == set(old.co_names)
+        and (new.co_varnames, new.co_cellvars, new.co_freevars) == (old.co_varnames, old.co_cellvars, old.co_freevars)
+        and len(new.co_consts) == len(old.co_consts)
+        and all(
+            _says_same(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else type(a) is type(b) and a == b
+            for a, b in zip(new.co_consts, old.co_consts, strict=True)
+        )
     )
 
 
@@ -196,13 +258,6 @@ def all_functions(
     for nested in nested_functions(statements, prefix, class_name):
         yield nested
         yield from all_functions(nested.node.body, f"{nested.qualname}.<locals>.", nested.class_name)
-
-
-def _check_same(node: FunctionNode, code: CodeType) -> None:
-    args = node.args
-    names = [arg.arg for arg in [*args.posonlyargs, *args.args]]
-    if len(names) != code.co_argcount or isinstance(node, ast.AsyncFunctionDef) != bool(code.co_flags & 0x280):
-        raise CannotVaccinate(f"the source of {code.co_qualname} in line {node.lineno} is not the code that runs")
 
 
 def vaccinated(
@@ -288,7 +343,8 @@ def _code_of(nested: NestedFunction, plain: CodeType) -> CodeType | None:
 
 def _compiled(family: _Family, namespace: dict[str, Any], options: Options | None = None) -> Vaccinated:
     unit = family.unit
-    chosen = options or Options()
+    shadowed = frozenset(name for name in namespace if name in vars(builtins))
+    chosen = replace(options or Options(), shadowed=shadowed)
     flags = unit.plain.co_flags & FUTURE_FLAGS
     if not patches_work():
         chosen = replace(chosen, patched=False)
@@ -346,10 +402,8 @@ def _barriers(
 def _check_names(unit: Unit, code: CodeType) -> None:
     """No name of the user's was added, lost or changed in scope."""
     if unit.is_notebook_cell:
-        added = [name for name in code.co_varnames if not name.startswith(HIDDEN)]
-        inlined = set(unit.plain.co_varnames) if sys.version_info >= (3, 12) else set()
-        added = [name for name in added if name not in inlined and not _is_inlined(unit, name)]
-        check(not added, lambda: f"names of a notebook cell became local: {added}")
+        added = {name for name in code.co_varnames if not name.startswith(HIDDEN)} - unit.inlined
+        check(not added, lambda: f"names of a notebook cell became local: {sorted(added)}")
         return
     for what in ("co_varnames", "co_cellvars", "co_freevars") if not unit.shared else ():
         ours = {name for name in getattr(code, what) if not name.startswith(HIDDEN)}
@@ -364,17 +418,7 @@ def _check_names(unit: Unit, code: CodeType) -> None:
     )
 
 
-def _is_inlined(unit: Unit, name: str) -> bool:
-    """A variable of a comprehension, which Python 3.12 and later run inside the function."""
-    return any(
-        isinstance(node, ast.Name) and node.id == name
-        for comprehension in ast.walk(unit.node)
-        if isinstance(comprehension, ast.comprehension)
-        for node in ast.walk(comprehension.target)
-    )
-
-
 __all__ = [
-    "FUNCTIONS", "CannotVaccinate", "NotVaccinated", "Vaccinated", "blocks", "find_function", "functions_in",
+    "CannotVaccinate", "NotVaccinated", "Vaccinated", "blocks", "find_function", "functions_in",
     "is_vaccinated", "unvaccinate", "vaccinate", "vaccinated", "vaccinated_cell", "vaccinated_function",
 ]  # fmt: skip
