@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
+from daifu_ipy.engine.applying import procedure
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.compiling import (
     FUTURE_FLAGS,
@@ -29,6 +30,7 @@ from daifu_ipy.engine.compiling import (
     finish,
 )
 from daifu_ipy.engine.invariants import InternalError, check
+from daifu_ipy.engine.location import RAISING, CannotResume, Location
 from daifu_ipy.engine.nodes import new_placeholder
 from daifu_ipy.engine.resume import as_function
 from daifu_ipy.engine.scopes import HIDDEN
@@ -372,7 +374,32 @@ def _compile(family: _Family, namespace: dict[str, Any], options: Options, flags
     made = finish(code, unit.plain, dict(barriers), patched=options.patched)
     _check_names(unit, made)
     _note_codes(made)
+    for barrier in barriers.values():
+        _check_nesting(barrier)
     return Vaccinated(made, unit.plain, barriers[shapes.placeholder])
+
+
+DEEP = 6
+"""From this depth on it is tried whether the rest of a unit can be compiled at its deepest statement."""
+
+
+def _check_nesting(barrier: Barrier) -> None:
+    """Python allows 20 nested blocks, and an unfinished procedure nests deeper than its unit."""
+    unit = barrier.unit
+    deepest = max(unit.number, key=lambda statement: _depth(unit, statement), default=None)
+    if deepest is None or _depth(unit, deepest) < DEEP:
+        return
+    finals = sum(block.field == "finalbody" for _, block in unit.path(deepest))
+    location = Location(deepest, "statement", 0, (RAISING,) * finals)
+    try:
+        procedure(barrier, location, unit.plain_locals)
+    except CannotResume:
+        raise CannotVaccinate(f"blocks are nested too deeply around line {deepest.lineno}") from None
+    barrier.procedures.clear()
+
+
+def _depth(unit: Unit, statement: ast.stmt) -> int:
+    return sum(3 if block.field in ("handler", "finalbody") else 1 for _, block in unit.path(statement))
 
 
 def _note_codes(code: CodeType) -> None:
