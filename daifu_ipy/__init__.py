@@ -5,11 +5,14 @@ The public face. Importing it in a script imports neither IPython nor torch nor 
 
 from __future__ import annotations
 
+from typing import Any
+
 from daifu_ipy.engine.cells import run_cell
 from daifu_ipy.engine.crash import Crash
-from daifu_ipy.engine.managers import pending, repair_with, set_repair_manager
+from daifu_ipy.engine.managers import pending, repair_with, set_repair_manager, settings
 from daifu_ipy.engine.repairs import Abort, Break, Continue, Pass, Repair, Return, Skip, Surgery
 from daifu_ipy.engine.vaccinate import CannotVaccinate, NotVaccinated, unvaccinate, vaccinate
+from daifu_ipy.magic.answers import answer, history, remember
 
 __version__ = "0.1.0.dev0"
 
@@ -25,10 +28,31 @@ __all__ = [
     "Return",
     "Skip",
     "Surgery",
+    "history",
+    "load_ipython_extension",
     "pending",
     "repair_with",
     "run_cell",
     "set_repair_manager",
+    "unload_ipython_extension",
     "unvaccinate",
     "vaccinate",
 ]
+
+settings.default = settings.default or answer
+if remember not in settings.on_closed:  # %reload_ext runs this file again
+    settings.on_closed.append(remember)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext daifu_ipy``: the magics ``%%daifu`` and ``%daifu``."""
+    from daifu_ipy.magic.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext daifu_ipy``: undoes all of that."""
+    from daifu_ipy.magic.extension import unload
+
+    unload(shell)

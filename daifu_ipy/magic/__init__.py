@@ -1,0 +1,1 @@
+"""The IPython face: ``%%daifu`` and ``%daifu``."""

@@ -1,0 +1,163 @@
+"""The IPython extension: hands the engine and IPython what they call, and takes all of it back."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, TracebackType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+
+from daifu_ipy.engine.crash import set_action_transform
+from daifu_ipy.engine.interception import barrier_in
+from daifu_ipy.engine.managers import settings
+from daifu_ipy.magic.commands import overview, run_command
+from daifu_ipy.magic.manager import CrashManager
+from daifu_ipy.magic.options import Daifu, cell_options
+from daifu_ipy.magic.protect import unvaccinate_one
+from daifu_ipy.magic.running import Runner
+from daifu_ipy.magic.transformers import CellTransformer, InputTransformer, move_last
+
+_loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
+
+
+def load(shell: Any) -> None:
+    """``%load_ext daifu_ipy``."""
+    if shell not in _loaded:
+        _loaded[shell] = Extension(shell)
+        _loaded[shell].install()
+
+
+def unload(shell: Any) -> None:
+    """``%unload_ext daifu_ipy``: everything is as before; the notebook's functions have their native code."""
+    extension = _loaded.pop(shell, None)
+    if extension is not None:
+        extension.remove()
+
+
+class Extension:
+    """What was registered with one shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.daifu = Daifu(parent=shell)
+        self.manager = CrashManager(self.daifu, shell)
+        self.runner = Runner(shell, self.daifu, self.manager)
+        self.magics = DaifuMagics(shell, self.runner)
+        self.texts = InputTransformer(self._marked)
+        self.cells = CellTransformer(self.runner, self.texts)
+        self._default = settings.default
+        self._intercept = settings.intercept
+
+    def _marked(self) -> None:
+        move_last(self.shell.ast_transformers, self.cells)
+
+    def install(self) -> None:
+        """Register everything."""
+        shell = self.shell
+        shell.input_transformer_manager.line_transforms.insert(0, self.texts.mark)
+        shell.input_transformers_post.append(self.texts.keep)
+        shell.ast_transformers.append(self.cells)
+        shell.register_magics(self.magics)
+        shell.configurables.append(self.daifu)
+        settings.default = self.manager
+        settings.intercept = self.daifu.intercept
+        settings.on_closed.insert(0, self.manager.report)
+        settings.on_release.append(self.release)
+        set_action_transform(self.translate)
+        shell.get_local_scope = local_scope
+        self.daifu.observe(lambda _: self.manager.forget_plain(), ["rules", "on_crash"])
+
+    def remove(self) -> None:
+        """Take everything back."""
+        shell = self.shell
+        _drop(shell.input_transformer_manager.line_transforms, self.texts.mark)
+        _drop(shell.input_transformers_post, self.texts.keep)
+        _drop(shell.ast_transformers, self.cells)
+        for kind in ("line", "cell"):
+            shell.magics_manager.magics[kind].pop("daifu", None)
+        shell.magics_manager.registry.pop("DaifuMagics", None)
+        for configurable in (self.daifu, self.magics):
+            _drop(shell.configurables, configurable)
+        settings.default = self._default
+        settings.intercept = self._intercept
+        _drop(settings.on_closed, self.manager.report)
+        _drop(settings.on_release, self.release)
+        set_action_transform(None)
+        del shell.get_local_scope
+        for function in self.runner.vaccinated_here():
+            unvaccinate_one(function)
+
+    def translate(self, code: str) -> str:
+        """An action's ``!``, ``%`` and ``?`` as Python.
+
+        Only these: a bare word stays a variable of the crashed unit, though IPython's own prompt would take some for
+        magics (``time``, ``history``).
+        """
+        try:
+            translated = self.shell.input_transformer_manager.transform_cell(code)
+        except SyntaxError:
+            return code
+        return code if translated == f"{code}\n" else str(translated)
+
+    def release(self, exception: BaseException) -> None:
+        """Let go of what IPython and its debugger keep of an exception and its frames."""
+        entries = list(_entries(exception))
+        formatter = self.shell.InteractiveTB
+        if getattr(formatter, "tb", None) in entries:
+            formatter.tb = None
+        pdb = getattr(formatter, "pdb", None)
+        frames: list[FrameType] = [entry.tb_frame for entry in entries]
+        if pdb is not None and getattr(pdb, "curframe", None) in frames:
+            pdb.forget()
+            pdb.botframe = None
+
+
+def local_scope(stack_depth: int) -> Any:
+    """The variables where a magic is called; stands in for the shell's method.
+
+    ``%time x = f()`` binds ``x`` there. A vaccinated cell's code has its variables in the notebook's namespace, as a
+    cell has, but is a function.
+    """
+    frame = sys._getframe(stack_depth + 1)
+    barrier = barrier_in(frame.f_code)
+    return barrier.namespace if barrier is not None and barrier.unit.is_notebook_cell else frame.f_locals
+
+
+def _entries(exception: BaseException) -> list[TracebackType]:
+    found, entry = [], exception.__traceback__
+    while entry is not None:
+        found.append(entry)
+        entry = entry.tb_next
+    return found
+
+
+def _drop(items: list[Any], item: object) -> None:
+    if item in items:
+        items.remove(item)
+
+
+@magics_class
+class DaifuMagics(Magics):
+    """``%daifu`` and ``%%daifu``."""
+
+    def __init__(self, shell: Any, runner: Runner) -> None:
+        super().__init__(shell)
+        self.runner = runner
+
+    @line_cell_magic
+    def daifu(self, line: str, cell: str | None = None) -> None:
+        """Replaced below."""
+        if cell is None:
+            run_command(self.runner, line)
+        elif not cell.strip():
+            raise UsageError("%%daifu: the cell is empty; %daifu (single %) takes commands")
+        else:  # called by another magic or by a program
+            self.runner.shell.run_cell(f"%%daifu {line}\n{cell}")
+
+
+DaifuMagics.daifu.__doc__ = f"{cell_options.__doc__}\nCommands:\n\n{overview()}\n"
+
+__all__ = ["Extension", "load", "unload"]

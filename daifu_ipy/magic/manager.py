@@ -1,0 +1,116 @@
+"""Who answers a crash in IPython: which cell's settings hold for it, and what the cell's output says about it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import weakref
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from daifu_ipy.engine.barrier import Barrier
+from daifu_ipy.engine.crash import Crash
+from daifu_ipy.engine.repairs import Repair
+from daifu_ipy.magic.answers import answer
+from daifu_ipy.magic.options import CellOptions, Daifu
+from daifu_ipy.repair.rules import Rules, read_rules
+from daifu_ipy.repair.summary import error_text
+from daifu_ipy.repair.view import CrashView
+
+running: ContextVar[CellSettings | None] = ContextVar("daifu_ipy cell", default=None)
+"""The settings of the ``%%daifu`` cell that runs."""
+
+
+@dataclass(eq=False)
+class CellSettings:
+    """Who answers the crashes of one run of a cell, and where its output goes."""
+
+    rules: Rules
+    on_crash: str
+    output: TextIO | None = field(default_factory=lambda: sys.stdout)
+
+    @classmethod
+    def of(cls, options: CellOptions, daifu: Daifu) -> CellSettings:
+        """The settings of a cell: its own rules come before those of `daifu`."""
+        rules = Rules([*options.rules, *read_rules(daifu.rules)])
+        return cls(rules, options.on_crash or daifu.on_crash)
+
+
+class CrashManager:
+    """The repair manager of a shell: finds the settings that hold for a crash, and asks as they say.
+
+    Parameters
+    ----------
+    daifu
+        The traits.
+    shell
+        Its execution count tells one run of a plain cell from the next.
+    """
+
+    def __init__(self, daifu: Daifu, shell: Any) -> None:
+        self._daifu, self._shell = daifu, shell
+        self._settings: weakref.WeakKeyDictionary[Barrier, CellSettings] = weakref.WeakKeyDictionary()
+        self._of_plain_cell: tuple[int, CellSettings] | None = None
+        self._by_rule: weakref.WeakSet[Crash] = weakref.WeakSet()
+
+    def adopt(self, barriers: Iterable[Barrier], settings: CellSettings) -> None:
+        """Let `settings` hold for the crashes of these units, wherever they are called."""
+        for barrier in barriers:
+            self._settings[barrier] = settings
+
+    def settings_of(self, crash: Crash) -> CellSettings:
+        """Those of the cell that is running; where none is, as in a thread, those of where a function was protected."""
+        known = [frame for frame in crash.frames if frame.barrier in self._settings]
+        cells = [frame for frame in known if frame.unit.is_notebook_cell]
+        for frame in [*cells[:1], *([] if running.get() else known[-1:])]:
+            return self._settings[frame.barrier]
+        return running.get() or self._plain()
+
+    def _plain(self) -> CellSettings:
+        count = self._shell.execution_count
+        if self._of_plain_cell is None or self._of_plain_cell[0] != count:
+            self._of_plain_cell = count, CellSettings.of(CellOptions(), self._daifu)
+        return self._of_plain_cell[1]
+
+    def forget_plain(self) -> None:
+        """Read the traits anew for what crashes outside ``%%daifu`` cells."""
+        self._of_plain_cell = None
+
+    def __call__(self, crash: Crash) -> Repair:
+        """Answer a crash."""
+        settings = self.settings_of(crash)
+
+        def by_rules(seen: CrashView) -> Repair | None:
+            repair = settings.rules(seen)
+            (self._by_rule.discard if repair is None else self._by_rule.add)(crash)
+            return repair
+
+        with _printing_to(settings.output):
+            return answer(crash, rules=by_rules, on_crash=settings.on_crash)
+
+    def report(self, crash: Crash, repair: Repair | None, seconds: float, outcome: str) -> None:
+        """Say in one line of the cell's output what was done; a rule has said it already."""
+        if outcome != "recovered" or repair is None or crash in self._by_rule:
+            return
+        with _printing_to(self.settings_of(crash).output):
+            print(report_line(crash, repair))
+
+
+def report_line(crash: Crash, repair: Repair) -> str:
+    """A crash and its repair in one line."""
+    count = len(repair.actions)
+    actions = f"{count} action{'s' * (count > 1)}, then " if count else ""
+    place = f"in {crash.restart.unit}, line {crash.restart.line}"
+    return f"daifu: {error_text(crash.exception, 100)}, {place}: {actions}{repair.word}"
+
+
+@contextlib.contextmanager
+def _printing_to(output: TextIO | None) -> Iterator[None]:
+    """Print to the cell's output, also where the program has redirected its own."""
+    if output is None or output is sys.stdout or getattr(output, "closed", False):
+        yield
+        return
+    with contextlib.redirect_stdout(output):
+        yield

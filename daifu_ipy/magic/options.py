@@ -1,0 +1,133 @@
+"""The options of %%daifu: those of one cell, and the traits that hold for all (`c.Daifu`, `%config Daifu`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from traitlets import Any as AnyTrait
+from traitlets import Enum, TraitError, observe, validate
+from traitlets.config import Configurable
+
+from daifu_ipy.engine.managers import settings
+from daifu_ipy.frontends.choose import ON_CRASH
+from daifu_ipy.repair.rule_text import SETS, SYNTAX
+from daifu_ipy.repair.rules import Rule, read_rules
+
+MODES = tuple(mode for mode in ON_CRASH if mode != "panel")  # there is no panel yet
+
+
+class Daifu(Configurable):
+    """What holds for every ``%%daifu`` cell."""
+
+    rules = AnyTrait(
+        None,
+        allow_none=True,
+        help=f"""
+        Rules that answer crashes without a person, after those of the cell: text (one rule a line), a dict, or a
+        list of these. A rule is: {SYNTAX}. Ready-made: {", ".join(SETS)}. How often a rule was used is counted anew
+        for each cell that runs.""",
+    ).tag(config=True)
+    on_crash = Enum(
+        MODES,
+        "auto",
+        help="""
+        Who is asked where no rule matches. auto: at a prompt where somebody can answer, else abort. prompt: the
+        same. rules: nobody. abort: nobody. The rules come first in every mode.""",
+    ).tag(config=True)
+    intercept = Enum(
+        ("auto", "unhandled", "all"),
+        "auto",
+        help="""
+        Which exceptions are crashes. auto: those that no handler further out would handle, as far as can be told.
+        unhandled: also where it can't be told. all: every exception that leaves protected code.""",
+    ).tag(config=True)
+
+    @validate("rules")
+    def _check_rules(self, proposal: Any) -> Any:
+        try:
+            read_rules(proposal["value"])
+        except (TypeError, ValueError) as error:
+            raise TraitError(str(error)) from None
+        return proposal["value"]
+
+    @observe("intercept")
+    def _apply_intercept(self, change: Any) -> None:
+        settings.intercept = change["new"]
+
+
+@dataclass(frozen=True)
+class CellOptions:
+    """What one ``%%daifu`` line says; None: as the traits say."""
+
+    only: frozenset[str] | None = None
+    rules: tuple[Rule, ...] = ()
+    on_crash: str | None = None
+    strict: bool = False
+
+
+@magic_arguments("%daifu")
+@argument(
+    "--only",
+    metavar="NAME,...",
+    action="append",
+    help="Protect only these functions, methods or classes: train,Trainer.fit. The rest of the cell runs plainly.",
+)
+@argument(
+    "--rules",
+    metavar="TEXT",
+    action="append",
+    help=f"Rules, in quotes, separated by ';', or the name of a variable that holds them. A rule is: {SYNTAX}. "
+    f"Ready-made: {', '.join(SETS)}.",
+)
+@argument(
+    "--on-crash", choices=MODES, help="Who is asked where no rule matches: auto is the prompt, or nobody, hence abort."
+)
+@argument(
+    "--strict", action="store_true", help="Fail where the cell can't be protected, instead of running it plainly."
+)
+def cell_options(line: str) -> None:
+    """Protect this cell, and the functions of this notebook that it calls.
+
+    An exception that nothing in the program would handle stops the run where it is: variables, loops and open
+    blocks stay. After a repair the run goes on from the statement that crashed.
+    """
+
+
+def read_cell_options(line: str, namespace: Mapping[str, Any]) -> CellOptions:
+    """Read a ``%%daifu`` line.
+
+    Raises
+    ------
+    UsageError
+        What is wrong with it.
+    """
+    try:
+        found = parse_argstring(cell_options, line)
+    except UsageError as error:
+        hint = "; rules stand in quotes" if "--rules" in line and "->" in line else ""
+        raise UsageError(f"%%daifu: {error}{hint}") from None
+    except ValueError as error:  # quotes that are not closed
+        raise UsageError(f"%%daifu: {error}".lower()) from None
+    only = {name.strip() for text in found.only or () for name in _unquoted(text).split(",")} - {""}
+    return CellOptions(
+        only=None if found.only is None else frozenset(only),
+        rules=tuple(rule for text in found.rules or () for rule in _rules(_unquoted(text), namespace)),
+        on_crash=found.on_crash,
+        strict=found.strict,
+    )
+
+
+def _rules(text: str, namespace: Mapping[str, Any]) -> list[Rule]:
+    source = namespace[text] if text.isidentifier() and text in namespace else text
+    try:
+        return read_rules(source)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"%%daifu: {error}") from None
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
