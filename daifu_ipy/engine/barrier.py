@@ -20,7 +20,7 @@ from daifu_ipy.engine.compiling import function_from
 from daifu_ipy.engine.frames import forget
 from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.scopes import HIDDEN
-from daifu_ipy.engine.shapes import Shapes
+from daifu_ipy.engine.shapes import STATE, Shapes
 from daifu_ipy.engine.unit import Unit
 
 HERE = __file__
@@ -41,7 +41,7 @@ class Takeover(BaseException):
         box_at: int | None,
     ) -> None:
         super().__init__()
-        self.function = function_from(code, namespace, closure)
+        self.function = function_from(code, namespace, {**closure, STATE: CellType(state)})
         self.state = state
         self.instance = instance
         self.box_at = box_at
@@ -50,10 +50,8 @@ class Takeover(BaseException):
         """Call the unfinished procedure, which empties the state."""
         if box is not None and self.box_at is not None:
             self.state[self.box_at] = box
-        state, self.state = self.state, []
-        if self.instance:
-            return self.function(self.instance.pop(), state)
-        return self.function(state)
+        self.state = []
+        return self.function(self.instance.pop()) if self.instance else self.function()
 
 
 _parked: dict[FrameType, Takeover] = {}
@@ -113,10 +111,12 @@ class Barrier:
         self.flags = flags
         self.barriers: dict[str, Barrier] = {}
         self.procedures: dict[object, CodeType] = {}
+        self.repeats: dict[object, tuple[str, ...]] = {}
         self.resumed_shapes: Shapes | None = None
         self.code: CodeType | None = None
         self.shows_last = bool(shapes.options.displayed)
         self.replaced_by: Barrier | None = None
+        self.is_active = True
         self.process = os.getpid()
 
     def __reduce__(self) -> tuple[Callable[[], object], tuple[()]]:
@@ -143,6 +143,18 @@ class Barrier:
         _parked[frame] = takeover
         return True
 
+    def place(self) -> int:
+        """Where the frame was when the exception that leaves it was raised, in instructions."""
+        frame, exception = sys._getframe(1), sys.exception()
+        entry = exception.__traceback__ if exception is not None else None
+        while entry is not None and entry.tb_frame is not frame:
+            entry = entry.tb_next
+        return (frame.f_lasti if entry is None else entry.tb_lasti) // 2
+
+    def leaving(self) -> BaseException | None:
+        """The exception that leaves the frame."""
+        return sys.exception()
+
     def pass_takeover(self) -> None:
         """Raise the takeover that an ``except*`` statement has wrapped into a group."""
         takeover = _parked.get(sys._getframe(1))
@@ -153,7 +165,7 @@ class Barrier:
         exception = sys.exception()
         if exception is None or isinstance(exception, SystemExit | GeneratorExit | Takeover):
             return None
-        if os.getpid() != self.process:
+        if not self.is_active or os.getpid() != self.process:
             return None  # a forked worker has nobody to ask
         from daifu_ipy.engine.interception import intercept
 

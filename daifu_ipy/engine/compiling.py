@@ -2,9 +2,10 @@
 
 A function's code is compiled inside a factory that gives it its class (private names), its closure and nothing else;
 nothing is executed. `finish` then puts the unit's barrier in place of its placeholder, restores qualified names and
-flags, and `patch` rewrites three kinds of instruction of the same size:
+flags, and `patch` rewrites four kinds of instruction of the same size:
 
 - ``COPY 1; STORE_FAST i; GET_ITER`` becomes ``GET_ITER; COPY 1; STORE_FAST i``: the slot holds the very iterator;
+- ``raise place from exception`` of a unit's barrier becomes ``RERAISE 1``, which ends the frame at the crash;
 - ``UNPACK_SEQUENCE 2`` into an exit slot becomes ``BEFORE_WITH`` (``BEFORE_ASYNC_WITH``): the interpreter's own entry,
 with
   its order of look-ups and its messages.
@@ -17,6 +18,7 @@ import __future__
 
 import ast
 import dis
+import itertools
 import sys
 from collections.abc import Mapping, Sequence
 from types import CellType, CodeType, FunctionType
@@ -34,6 +36,7 @@ FUTURE_FLAGS = sum({getattr(__future__, name).compiler_flag for name in __future
 COPY, STORE_FAST, EXTENDED_ARG = (dis.opmap[name] for name in ("COPY", "STORE_FAST", "EXTENDED_ARG"))
 GET_ITER, GET_AITER, UNPACK = (dis.opmap[name] for name in ("GET_ITER", "GET_AITER", "UNPACK_SEQUENCE"))
 STORE_PAIR = dis.opmap.get("STORE_FAST_STORE_FAST", -1)
+RAISE, RERAISE = dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]
 NOP, CACHE = dis.opmap["NOP"], dis.opmap["CACHE"]
 ENTRIES = {False: dis.opmap.get("BEFORE_WITH", -1), True: dis.opmap.get("BEFORE_ASYNC_WITH", -1)}
 LOAD_FAST, GET_AWAITABLE = dis.opmap["LOAD_FAST"], dis.opmap["GET_AWAITABLE"]
@@ -157,14 +160,16 @@ def finish(code: CodeType, plain: CodeType, barriers: Mapping[str, object], *, p
 
 def patch(code: CodeType) -> CodeType:
     """Rewrite the slots of loops and ``with`` entries in `code` (not in code nested in it)."""
-    slots = [name for name in code.co_varnames if name.startswith(HIDDEN) and name[len(HIDDEN)] in "ixy"]
-    if not slots:
-        return code
+    slots = [name for name in code.co_varnames if _has_letter(name, "ixy")]
     text = bytearray(code.co_code)
     for at in _occurrences(text, COPY, 1):
         _patch_loop(code, text, at)
     for at in _occurrences(text, UNPACK, 2):
         _patch_with(code, text, at)
+    for at in _occurrences(text, RAISE, 2):
+        line, end_line, column, end_column = next(itertools.islice(code.co_positions(), at // 2, None))
+        if (line, column) == (end_line, end_column):  # ours
+            text[at : at + 2] = bytes([RERAISE, 1])
     if any(_has_letter(name, "y") for name in slots):
         _patch_awaits(code, text)
     return code.replace(co_code=bytes(text))

@@ -170,8 +170,9 @@ def position_of(code: CodeType, lasti: int) -> tuple[int, int, int, int]:
 def split(bound: Mapping[str, Any], unit: Unit) -> tuple[dict[str, Any], dict[str, Any]]:
     """Divide a frame's variables into plain locals and slots; slots that were cleared are left out."""
     variables = {name: bound[name] for name in unit.plain_locals if name in bound}
-    lost = {name for name in bound if not name.startswith(HIDDEN)} - variables.keys() - set(unit.cells)
-    lost -= unit.inlined
+    lost = (
+        {name for name in unit.plain.co_varnames if name in bound} - variables.keys() - set(unit.cells) - unit.inlined
+    )
     check(not lost, lambda: f"variables of {unit.qualname} that its text does not bind: {sorted(lost)}")
     slots = {
         name: value
@@ -383,6 +384,13 @@ def own_part(statement: ast.stmt) -> list[ast.AST]:
 def _repeats(frame: CrashFrame) -> tuple[str, ...]:
     if frame.location.kind not in ("statement", "guard", "except"):
         return ()
+    key = (frame.location.statement, frame.position)
+    if key not in frame.barrier.repeats:
+        frame.barrier.repeats[key] = _find_repeats(frame)
+    return frame.barrier.repeats[key]
+
+
+def _find_repeats(frame: CrashFrame) -> tuple[str, ...]:
     line, end_line, column, end_column = frame.position
     begun = {
         (node.lineno, node.col_offset): ast.unparse(node)

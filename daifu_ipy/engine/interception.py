@@ -382,6 +382,7 @@ def _release(exception: BaseException, frame: FrameType, *, keeps: bool) -> None
         if not dead.f_code.co_flags & SUSPENDED and dead is not frame:
             try:
                 dead.clear()
+                forget(dead)
             except RuntimeError:
                 pass  # it is executing: the exception was raised again further out
         inner = inner.tb_next

@@ -283,7 +283,7 @@ def saved_name(slot: str) -> str:
 def synthesise(
     shapes: Shapes, location: Location, names: Sequence[str], flags: int, barriers: dict[str, object]
 ) -> CodeType:
-    """Compile the unfinished procedure at `location` that receives the variables `names` in a list.
+    """Compile the unfinished procedure at `location` that receives the variables `names` in a list, by a closure cell.
 
     Parameters
     ----------
@@ -355,11 +355,10 @@ def _compile(
     patched: bool,
 ) -> CodeType:
     at = At.node("", unit.node.body[0])
-    names = [STATE] if instance is None else [instance, STATE]
-    parameters = parameters_named(names, at.position)
+    parameters = parameters_named([] if instance is None else [instance], at.position)
     args = ast.arguments([], parameters, None, [], [], None, [])
     node = bare_function(as_function(unit, statements), args, statements)
-    code = compile_function(node, unit.cells, unit.class_name, unit.plain.co_filename, flags)
+    code = compile_function(node, [*unit.cells, STATE], unit.class_name, unit.plain.co_filename, flags)
     return finish(code, unit.plain, barriers, patched=patched)
 
 

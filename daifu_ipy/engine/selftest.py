@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dis
 import functools
+import sys
 from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
@@ -17,7 +18,7 @@ from daifu_ipy.engine.scopes import HIDDEN
 def patches_work() -> bool:
     """Run both patches on a small program; any failure counts as no."""
     try:
-        return _iterates_once() and _enters()
+        return _iterates_once() and _enters() and _leaves()
     except Exception:
         return False
 
@@ -75,3 +76,26 @@ def _enters() -> bool:
         return False
     run = _patched("def f(cm):\n    (v, slot_x1) = cm\n    return v, slot_x1(None, None, None)")
     return bool(run(_Manager()) == ("entered", "left"))
+
+
+def _leaves() -> bool:
+    """An exception that is let go leaves the frame at the line that raised it, once, as it is."""
+    tree = ast.parse(
+        "def f(place, leaving):\n    try:\n        1 / 0\n    except:\n        raise place() from leaving()"
+    )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Raise | ast.expr):
+                    part.end_lineno, part.end_col_offset = part.lineno, part.col_offset
+    function = tree.body[0]
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    run = FunctionType(patch(compile_function(function, [], None, "<daifu self-test>", 0)), {})
+    try:
+        run(lambda: sys.exception().__traceback__.tb_lasti // 2, sys.exception)  # type: ignore[union-attr]
+    except ZeroDivisionError as error:
+        entry = error.__traceback__.tb_next if error.__traceback__ is not None else None
+        once = entry is not None and entry.tb_next is None and error.__cause__ is error.__context__ is None
+        return once and entry is not None and entry.tb_lineno == entry.tb_frame.f_lineno == 3
+    return False

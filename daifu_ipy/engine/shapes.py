@@ -595,7 +595,10 @@ class Shapes:
         at = self.head(self.unit.node.body[0])
         last = self.head(self.unit.node.body[-1])
         slots = self.hidden_slots()
-        barrier: list[ast.stmt] = [at.unless(at.call("takeover", *self._cells(at)), [*at.clear(slots), at.reraise()])]
+        leave: list[ast.stmt] = [*at.clear(slots), at.reraise()]
+        if self.options.patched:  # becomes RERAISE 1, which puts the frame back to the line that crashed
+            leave[-1] = ast.Raise(at.call("place"), at.call("leaving"), **at.position)
+        barrier: list[ast.stmt] = [at.unless(at.call("takeover", *self._cells(at)), leave)]
         made = at.attempt([*body, last.returns(None)], barrier)
         return [made, *at.clear([*self.unit.plain_locals, *slots]), *self._go_on(at, resumed=resumed)]
 

@@ -139,7 +139,10 @@ def _new_unit(frame: CrashFrame, tree: ast.Module, text: str, filename: str) -> 
         if plain.co_flags & 0x80 != frame.unit.plain.co_flags & 0x80:
             raise Refusal("a top-level await can't be added to, or taken from, a cell that is running")
         options = replace(frame.barrier.shapes.options, displayed=_displayed(frame, tree))
-        return vaccinated_cell(tree, plain, text, frame.barrier.namespace, options, None)
+        made = vaccinated_cell(tree, plain, text, frame.barrier.namespace, options, None)
+        if "display" in vars(frame.barrier):  # a front end shows values its own way
+            vars(made.barrier)["display"] = vars(frame.barrier)["display"]
+        return made
     node = find_unit(tree, frame.unit)
     if node is None:
         return None

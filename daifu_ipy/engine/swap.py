@@ -14,6 +14,7 @@ from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.matching import same
 from daifu_ipy.engine.native import barrier_in, native_code
 from daifu_ipy.engine.repairs import Refusal
+from daifu_ipy.engine.shapes import STATE
 from daifu_ipy.engine.unit import NestedFunction
 from daifu_ipy.engine.vaccinate import (
     CannotVaccinate,
@@ -24,7 +25,6 @@ from daifu_ipy.engine.vaccinate import (
     functions_in,
     is_vaccinated,
     native,
-    swap,
     vaccinated,
 )
 
@@ -39,15 +39,11 @@ class Swap:
     name: str
     functions: tuple[FunctionType, ...]
     code: CodeType
-    plain: CodeType | None  # of vaccinated code
 
     def apply(self) -> None:
         """Exchange the code."""
         for function in self.functions:
-            if self.plain is None:
-                function.__code__ = self.code
-            else:
-                swap(function, self.code, self.plain)
+            function.__code__ = self.code
 
     @classmethod
     def unit(cls, frame: CrashFrame, new: Vaccinated) -> tuple[Swap, ...]:
@@ -65,7 +61,7 @@ class Swap:
                     raise InternalError(f"no code of {name}")
                 functions = functions_of(barrier)
                 check_closure(functions, counterpart.code, name)
-                made.append(cls(name, functions, counterpart.code, counterpart.unit.plain))
+                made.append(cls(name, functions, counterpart.code))
         return tuple(made)
 
 
@@ -79,7 +75,8 @@ def _by_name(barrier: Barrier) -> dict[str, list[Barrier]]:
 
 def functions_of(barrier: Barrier) -> tuple[FunctionType, ...]:
     """All function objects that run vaccinated code of a unit; unfinished procedures make functions with their own."""
-    return tuple(f for f in gc.get_objects() if type(f) is FunctionType and barrier_in(f.__code__) is barrier)
+    functions = [f for f in gc.get_objects() if type(f) is FunctionType and barrier_in(f.__code__) is barrier]
+    return tuple(f for f in functions if STATE not in f.__code__.co_freevars)  # the procedures themselves are left out
 
 
 def functions_running(code: CodeType) -> tuple[FunctionType, ...]:
@@ -152,8 +149,8 @@ def _change(function: FunctionType, definitions: list[NestedFunction], text: str
     plain = native(found.node, native_code(function.__code__), found.class_name, filename, 0)
     if not is_vaccinated(function):
         check_closure((function,), plain, found.qualname)
-        return Swap(found.qualname, (function,), plain, None)
+        return Swap(found.qualname, (function,), plain)
     shared = function.__code__.co_freevars
     made = vaccinated(found.node, plain, text, function.__globals__, found.class_name, shared=shared)
     check_closure((function,), made.code, found.qualname)
-    return Swap(found.qualname, (function,), made.code, made.plain)
+    return Swap(found.qualname, (function,), made.code)

@@ -14,7 +14,6 @@ import inspect
 import linecache
 import types
 import warnings
-import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
@@ -62,9 +61,6 @@ class Vaccinated:
     barrier: Barrier
 
 
-_plain_of: weakref.WeakKeyDictionary[FunctionType, CodeType] = weakref.WeakKeyDictionary()
-
-
 def vaccinate(fn: F, *, strict: bool = False) -> F:
     """Make a function recoverable in situ; use it as a decorator or call it.
 
@@ -88,7 +84,7 @@ def vaccinate(fn: F, *, strict: bool = False) -> F:
         `fn` holds no Python function.
     """
     for function in functions_in(fn):
-        if function in _plain_of and is_vaccinated(function):
+        if is_vaccinated(function):
             continue
         try:
             made = vaccinated_function(function)
@@ -97,14 +93,8 @@ def vaccinate(fn: F, *, strict: bool = False) -> F:
                 raise
             warnings.warn(f"daifu: {function.__qualname__} runs plainly: {reason}", NotVaccinated, stacklevel=2)
             continue
-        swap(function, made.code, made.plain)
+        function.__code__ = made.code
     return fn
-
-
-def swap(function: FunctionType, code: CodeType, plain: CodeType) -> None:
-    """Give a function vaccinated code; `plain` is what `unvaccinate` gives it back."""
-    function.__code__ = code
-    _plain_of[function] = plain
 
 
 def unvaccinate(fn: F) -> F:
@@ -113,9 +103,9 @@ def unvaccinate(fn: F) -> F:
     Calls that are running finish with the code they have.
     """
     for function in functions_in(fn):
-        plain = _plain_of.pop(function, None)
-        if plain is not None:
-            function.__code__ = plain
+        for barrier in function.__code__.co_consts:
+            if type(barrier) is Barrier:
+                function.__code__ = barrier.unit.plain
     return fn
 
 
@@ -135,7 +125,7 @@ def functions_in(obj: object) -> Iterator[FunctionType]:
             yield from functions_in(obj.func)
         case property():
             for accessor in (obj.fget, obj.fset, obj.fdel):
-                if accessor is not None:
+                if isinstance(accessor, FunctionType):
                     yield from functions_in(accessor)
         case type():
             for member in list(vars(obj).values()):
@@ -301,7 +291,9 @@ def vaccinated_cell(
 ) -> Vaccinated:
     """Vaccinate a notebook cell and the functions in it (`only`: these by their qualified names)."""
     unit = Unit(tree, plain, source, qualname="<module>")
-    return _compiled(_units_in(unit, only), namespace, options)
+    made = _compiled(_units_in(unit, only), namespace, options)
+    made.barrier.is_active = only is None
+    return made
 
 
 @dataclass

@@ -13,9 +13,10 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from daifu_ipy.engine.managers import manager_by_api
 from daifu_ipy.engine.repairs import Repair
 from daifu_ipy.engine.vaccinate import functions_in, is_vaccinated
+from daifu_ipy.engine.vaccinate import unvaccinate as make_plain
 from daifu_ipy.frontends.choose import ASKERS, ON_CRASH, Environment
 from daifu_ipy.magic.answers import history as past
-from daifu_ipy.magic.protect import grouped, listed, protect_all, say, unvaccinate_one
+from daifu_ipy.magic.protect import grouped, listed, protect_all, say
 from daifu_ipy.magic.running import Runner
 from daifu_ipy.repair.rules import read_rules
 from daifu_ipy.repair.summary import one_line
@@ -58,7 +59,7 @@ def unvaccinate(runner: Runner, line: str) -> None:
     for name in parse_argstring(unvaccinate, line).names:
         done = [f for f in _functions_named(runner, name) if is_vaccinated(f)]
         for function in done:
-            unvaccinate_one(function)
+            make_plain(function)
         text = listed([f.__qualname__ for f in done]) + " no longer protected" if done else f"{name} was not protected"
         print(f"daifu: {text}")
 

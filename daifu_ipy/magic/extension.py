@@ -13,10 +13,10 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from daifu_ipy.engine.crash import set_action_transform
 from daifu_ipy.engine.interception import barrier_in
 from daifu_ipy.engine.managers import settings
+from daifu_ipy.engine.vaccinate import unvaccinate
 from daifu_ipy.magic.commands import overview, run_command
 from daifu_ipy.magic.manager import CrashManager
 from daifu_ipy.magic.options import Daifu, cell_options
-from daifu_ipy.magic.protect import unvaccinate_one
 from daifu_ipy.magic.running import Runner
 from daifu_ipy.magic.transformers import CellTransformer, InputTransformer, move_last
 
@@ -88,7 +88,7 @@ class Extension:
         set_action_transform(None)
         del shell.get_local_scope
         for function in self.runner.vaccinated_here():
-            unvaccinate_one(function)
+            unvaccinate(function)
 
     def translate(self, code: str) -> str:
         """An action's ``!``, ``%`` and ``?`` as Python.

@@ -18,7 +18,7 @@ from typing import Any
 
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.interception import barrier_in
-from daifu_ipy.engine.vaccinate import CannotVaccinate, is_vaccinated, swap, unvaccinate, vaccinated_function
+from daifu_ipy.engine.vaccinate import CannotVaccinate, is_vaccinated, vaccinated_function
 
 MOST_OBJECTS = 5_000
 """How many objects are looked at in all; a notebook's own are among the first."""
@@ -111,16 +111,8 @@ def vaccinate_one(function: FunctionType) -> str | None:
         vaccinated = vaccinated_function(function)
     except CannotVaccinate as reason:
         return str(reason)
-    swap(function, vaccinated.code, vaccinated.plain)
+    function.__code__ = vaccinated.code
     return None
-
-
-def unvaccinate_one(function: FunctionType) -> None:
-    """Give a function its native code, also one that was defined in a ``%%daifu`` cell."""
-    unvaccinate(function)
-    barrier = barrier_in(function.__code__)
-    if barrier is not None:
-        function.__code__ = barrier.unit.plain
 
 
 def is_wanted(qualname: str, only: frozenset[str] | None) -> bool:

@@ -191,8 +191,6 @@ class _Cell:
         options = Options(displayed=frozenset(shown.at_once) or frozenset(shown.kept))
         with warnings.catch_warnings(record=True):  # they were said for the native code
             made = vaccinated_cell(self.tree, plain, source, namespace, options, self.options.only)
-        if self.options.only is not None:
-            made.barrier._intercept = _let_go  # type: ignore[method-assign, assignment]
         if not shown.at_once:
             made.barrier.display = self._keep  # type: ignore[method-assign]
         self.runner.manager.adopt(made.barrier.barriers.values(), settings)
@@ -255,10 +253,6 @@ class _Cell:
                 self._keep_last(shown, await result if code.co_flags & inspect.CO_COROUTINE else result)
 
         return run_awaiting if any(code.co_flags & inspect.CO_COROUTINE for code in codes) else run
-
-
-def _let_go(*_: object) -> None:
-    """With ``--only``, the top level of a cell takes no exception."""
 
 
 def _by_ipython(frame: FrameType) -> bool:

@@ -127,13 +127,7 @@ SAME = {
 
 
 # IPython shows of a frame in a cell not the traceback's line but `frame.f_lineno`, where the frame stopped last.
-LINES = pytest.mark.xfail(strict=False, reason="engine: a frame that was aborted should end at the line that crashed")
-STOPPED = {"error", "error-await", "error-chained", "error-in-library"}
-
-
-@pytest.mark.parametrize(
-    "row", [pytest.param(row, id=name, marks=[LINES] * (name in STOPPED)) for name, row in SAME.items()]
-)
+@pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in SAME.items()])
 def test_the_messages_are_those_of_the_plain_cell(kernel, row):
     """With a manager that always aborts, so that nothing of ours is printed."""
     kernel.run("import daifu_ipy\ndaifu_ipy.set_repair_manager(lambda crash: daifu_ipy.Abort())", silent=True)
@@ -154,7 +148,6 @@ def test_user_expressions_and_silent_cells(kernel):
     assert reply["user_expressions"]["y"]["data"]["text/plain"] == "6"
 
 
-@LINES
 def test_an_abort_shows_the_stack_and_the_kernel_lives_on(kernel):
     sent = kernel.run(f"{MARKER}\nbatch = [1, 2]\nfor i in range(3):\n    batch[i]")
     assert re.search(r"<module>, .*:4\n", text(sent))

@@ -25,7 +25,8 @@ class Case:
     def load(cls, path: Path) -> Case:
         """Read a case file."""
         spec = importlib.util.spec_from_file_location(f"daifu_case_{path.stem}", path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return cls(path.stem, vars(module))
