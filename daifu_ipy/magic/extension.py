@@ -19,6 +19,7 @@ from daifu_ipy.magic.manager import CrashManager
 from daifu_ipy.magic.options import Daifu, cell_options
 from daifu_ipy.magic.running import Runner
 from daifu_ipy.magic.transformers import CellTransformer, InputTransformer, move_last
+from daifu_ipy.repair.places import labels
 
 _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
 
@@ -51,6 +52,11 @@ class Extension:
         self._default = settings.default
         self._intercept = settings.intercept
 
+    def label(self, filename: str) -> str | None:
+        """What IPython calls the cell with this file name."""
+        name = self.shell.compile.format_code_name(filename)
+        return None if name is None else " ".join(name)
+
     def _marked(self) -> None:
         move_last(self.shell.ast_transformers, self.cells)
 
@@ -66,6 +72,7 @@ class Extension:
         settings.intercept = self.daifu.intercept
         settings.on_closed.insert(0, self.manager.report)
         settings.on_release.append(self.release)
+        labels.append(self.label)
         set_action_transform(self.translate)
         shell.get_local_scope = local_scope
         self.daifu.observe(lambda _: self.manager.forget_plain(), ["rules", "on_crash"])

@@ -15,6 +15,7 @@ from daifu_ipy.engine.crash import Crash
 from daifu_ipy.engine.repairs import Repair
 from daifu_ipy.magic.answers import answer
 from daifu_ipy.magic.options import CellOptions, Daifu
+from daifu_ipy.repair import places
 from daifu_ipy.repair.rules import Rules, read_rules
 from daifu_ipy.repair.summary import error_text
 from daifu_ipy.repair.view import CrashView
@@ -102,7 +103,7 @@ def report_line(crash: Crash, repair: Repair) -> str:
     """A crash and its repair in one line."""
     count = len(repair.actions)
     actions = f"{count} action{'s' * (count > 1)}, then " if count else ""
-    place = f"in {crash.restart.unit}, line {crash.restart.line}"
+    place = f"in {places.place(crash.restart)}"
     return f"daifu: {error_text(crash.exception, 100)}, {place}: {actions}{repair.word}"
 
 

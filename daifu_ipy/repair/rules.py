@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from daifu_ipy.engine.repairs import Repair
+from daifu_ipy.repair import places
 from daifu_ipy.repair.rule import Rule
 from daifu_ipy.repair.rule_text import RuleError, parse_repair, parse_rules
 from daifu_ipy.repair.summary import error_text
@@ -98,7 +99,7 @@ class Rules:
         after = f" after {rule.wait:g} s" * (rule.wait > 0)
         use = f"{self._uses[index]}" + (f" of {rule.limit}" if rule.limit is not None else "")
         error = error_text(crash.exception, 100)
-        place = f"in {restart.unit}, line {restart.line}"
+        place = f"in {places.place(restart)}"
         return f"daifu: {error}, {place}: {done}{after} (rule {index + 1}, use {use})"
 
 

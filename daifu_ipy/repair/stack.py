@@ -12,6 +12,7 @@ from itertools import groupby, islice
 from types import TracebackType
 from typing import Any
 
+from daifu_ipy.repair.places import label
 from daifu_ipy.repair.statement import statement_values
 from daifu_ipy.repair.summary import error_text, one_line, summarise
 
@@ -169,6 +170,17 @@ def _short(filename: str) -> str:
     return filename.removeprefix(root) if root is not None else filename.removeprefix(here)
 
 
+def _place(record: Any) -> str:
+    cell = label(record.filename)
+    if cell is None:
+        return f"{record.function}, {_short(record.filename)}:{record.line}"
+    return (
+        f"{cell}, line {record.line}"
+        if record.function == "<module>"
+        else f"{record.function}, {cell}, line {record.line}"
+    )
+
+
 def _frame_lines(records: list[Any], max_frames: int) -> list[str]:
     blocks: list[list[str]] = []
     for library, group in groupby(records, _library):
@@ -193,7 +205,7 @@ def _folded(run: list[Any]) -> list[str]:
 
 
 def _shown(record: Any) -> list[str]:
-    lines = [one_line(f"{record.function}, {_short(record.filename)}:{record.line}", _MAX_LINE)]
+    lines = [one_line(_place(record), _MAX_LINE)]
     for number, text in getattr(record, "context", ()) or ((record.line, record.source),):
         lines.append(f"{'->' if number == record.line else '  '} {number:>5} | {text}".rstrip())
     return lines + [f"           {name} = {value}" for name, value in _pairs(record.variables)]

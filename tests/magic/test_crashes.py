@@ -63,7 +63,7 @@ def test_a_rule_repairs(notebook, cell, result):
 
 def test_the_rules_line_is_in_the_output(notebook):
     seen = notebook.run("%%daifu --rules 'ValueError ~ \"bad\" -> skip, limit=5'\nx = 1\nraise ValueError('bad label')")
-    assert seen.stdout == "daifu: ValueError: bad label, in <module>, line 3: skip (rule 1, use 1 of 5)\n"
+    assert seen.stdout == "daifu: ValueError: bad label, in Cell In[1], line 3: skip (rule 1, use 1 of 5)\n"
 
 
 def test_output_that_the_program_redirects_is_not_where_reports_go(notebook):
@@ -136,14 +136,14 @@ def test_after_surgery_the_cells_rules_still_hold(notebook):
     finally:
         settings.default = default
     assert (seen.error, answers) == ("", [])
-    assert "ZeroDivisionError: division by zero, in <module>, line 7: skip (rule 1, use 1)" in seen.stdout
+    assert "ZeroDivisionError: division by zero, in the cell, line 7: skip (rule 1, use 1)" in seen.stdout
 
 
 def test_a_manager_set_by_api_wins_and_is_reported(notebook):
     with repair_with(lambda crash: Repair(("x = 4",), Pass())):
         seen = notebook.run(SKIP + "x = 0\n8 / x")
     assert seen.result == "2.0"
-    assert "daifu: ZeroDivisionError: division by zero, in <module>, line 3: 1 action, then pass\n" in seen.stdout
+    assert "daifu: ZeroDivisionError: division by zero, in Cell In[1], line 3: 1 action, then pass\n" in seen.stdout
 
 
 def test_a_keyboard_interrupt_is_declined(notebook):

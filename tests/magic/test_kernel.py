@@ -150,7 +150,7 @@ def test_user_expressions_and_silent_cells(kernel):
 
 def test_an_abort_shows_the_stack_and_the_kernel_lives_on(kernel):
     sent = kernel.run(f"{MARKER}\nbatch = [1, 2]\nfor i in range(3):\n    batch[i]")
-    assert re.search(r"<module>, .*:4\n", text(sent))
+    assert re.search(r"Cell In\[n\], line 4\n", text(sent))
     assert "batch = [1, 2]" in text(sent)
     assert "IndexError: list index out of range\ndaifu: aborting; nobody can be asked here\n" in text(sent)
     (error,) = [message for message in sent if message["type"] == "error"]
@@ -166,7 +166,7 @@ def test_rules_without_anybody_to_ask(kernel):
     )
     assert (
         text(sent)
-        == "1\n2\ndaifu: IndexError: list index out of range, in <module>, line 4: skip (rule 1, use 1 of 1)\n"
+        == "1\n2\ndaifu: IndexError: list index out of range, in Cell In[n], line 4: skip (rule 1, use 1 of 1)\n"
     )
     assert [m["data"]["text/plain"] for m in sent if m["type"] == "execute_result"] == ["2"]
     assert sent[-1]["status"] == "ok"
@@ -221,7 +221,7 @@ def test_capture_and_time(kernel):
     sent = kernel.run(f"%%time\n{MARKER} {rules}\nprint('a')\n1 / 0\n3")
     assert text(sent).splitlines()[:2] == [
         "a",
-        "daifu: ZeroDivisionError: division by zero, in <module>, line 4: skip (rule 1, use 1 of 1)",
+        "daifu: ZeroDivisionError: division by zero, in Cell In[n], line 4: skip (rule 1, use 1 of 1)",
     ]
     kernel.run(f"%%capture out\n{MARKER} {rules}\n1 / 0")
     assert "skip (rule 1, use 1 of 1)" in text(kernel.run("print(out.stdout)"))
