@@ -170,10 +170,11 @@ def position_of(code: CodeType, lasti: int) -> tuple[int, int, int, int]:
 def split(bound: Mapping[str, Any], unit: Unit) -> tuple[dict[str, Any], dict[str, Any]]:
     """Divide a frame's variables into plain locals and slots; slots that were cleared are left out."""
     variables = {name: bound[name] for name in unit.plain_locals if name in bound}
-    lost = (
-        {name for name in unit.plain.co_varnames if name in bound} - variables.keys() - set(unit.cells) - unit.inlined
+    lost = {name for name in unit.plain.co_varnames if name in bound} - variables.keys() - set(unit.cells)
+    check(
+        not lost or lost <= unit.inlined,
+        lambda: f"variables of {unit.qualname} that its text does not bind: {sorted(lost)}",
     )
-    check(not lost, lambda: f"variables of {unit.qualname} that its text does not bind: {sorted(lost)}")
     slots = {
         name: value
         for name, value in bound.items()
@@ -393,7 +394,7 @@ def _repeats(frame: CrashFrame) -> tuple[str, ...]:
 def _find_repeats(frame: CrashFrame) -> tuple[str, ...]:
     line, end_line, column, end_column = frame.position
     begun = {
-        (node.lineno, node.col_offset): ast.unparse(node)
+        (node.lineno, node.col_offset): frame.unit.segment(node)
         for part in own_part(frame.location.statement)
         for node in (ast.walk(part) if isinstance(part, COMPREHENSIONS) else [part])
         if isinstance(node, REPEATED)

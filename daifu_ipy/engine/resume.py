@@ -335,8 +335,9 @@ def _declarations(shapes: Shapes) -> list[ast.stmt]:
     if unit.cells:
         made.append(ast.Nonlocal(list(unit.cells), **at.position))
     instance = takes_instance(unit)
+    zero = at.constant(0)  # one node serves all: annotations of locals are never evaluated
     made += [
-        ast.AnnAssign(at.name(name, STORE), at.constant(0), None, 1, **at.position)
+        ast.AnnAssign(at.name(name, STORE), zero, None, 1, **at.position)
         for name in unit.plain_locals
         if name != instance
     ]

@@ -376,6 +376,10 @@ class Unit:
         first = start_of(self.node)
         return _cut(self._texts, (first[0], 0), end_of(self.node))
 
+    def segment(self, node: ast.expr) -> str:
+        """The source text of an expression, on one line."""
+        return " ".join(_cut(self._texts, (node.lineno, node.col_offset), end_of(node)).split())
+
     def text(self, statement: ast.stmt) -> str:
         """The source text of a statement (of a compound statement: its header)."""
         inner = [block.statements[0] for block in blocks(statement) if block.statements]
