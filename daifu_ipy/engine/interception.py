@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from daifu_ipy.engine.applying import Plan, complete_slots, plan_for
@@ -28,6 +29,10 @@ FORWARDED, ABORTED = "@daifu_forwarded", "@daifu_aborted"
 """Marks on an exception under way: to the frame that a repair named; out of all units. They go when it arrives."""
 
 SUSPENDED = 0x20 | 0x80 | 0x200  # generators, coroutines, async generators
+
+
+SUSPENSIONS = frozenset({"YIELD_VALUE", "RESUME", "SEND", "JUMP_BACKWARD_NO_INTERRUPT", "RETURN_GENERATOR", "POP_TOP"})
+"""Where a generator or coroutine rests, on one version of Python or another."""
 
 
 class _Thread(threading.local):
@@ -107,7 +112,7 @@ def _is_crash(barrier: Barrier, frame: FrameType, exception: BaseException, key:
         return False
     if settings.intercept == "all":
         return True
-    if thrown_in(exception) or protocol_exception(exception, frame) is not None:
+    if _is_thrown_in(frame, exception) or protocol_exception(exception, frame) is not None:
         return False
 
     def locate(asked: FrameType) -> Place | None:
@@ -115,6 +120,14 @@ def _is_crash(barrier: Barrier, frame: FrameType, exception: BaseException, key:
 
     verdict = would_handle(exception, frame, locate=locate)
     return verdict.handled is False or (verdict.handled is None and settings.intercept == "unhandled")
+
+
+def _is_thrown_in(frame: FrameType, exception: BaseException) -> bool:
+    """Whether a consumer threw the exception into this generator or coroutine; what leaves the consumer is its own."""
+    entry = _entry(exception, frame)
+    if not frame.f_code.co_flags & SUSPENDED or entry is None:
+        return False
+    return _opname(frame.f_code, entry.tb_lasti) in SUSPENSIONS and thrown_in(exception)
 
 
 def _own_place(barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None) -> Place | None:
@@ -268,7 +281,7 @@ def _decide(
         forget(frame)
         outer = [id(caller) for caller, _ in _vaccinated_callers(frame)]
         if key is not None or outer:
-            vars(exception)[ABORTED] = frozenset([id(frame), *outer])
+            vars(exception)[ABORTED] = (id(frame), frozenset(outer))
         return None
     target = decision.plan.frame.frame
     if target is not frame and target is not None:
@@ -333,12 +346,21 @@ def _vaccinated_callers(frame: FrameType) -> Iterator[tuple[FrameType, Barrier]]
         outer = outer.f_back
 
 
-def _is_under_way(frames: frozenset[int], frame: FrameType, exception: BaseException) -> bool:
+def _is_under_way(mark: tuple[int, frozenset[int]], frame: FrameType, exception: BaseException) -> bool:
     """Whether an aborted exception is still on its way out, and not raised again by somebody who had kept it."""
+    own, outer = mark
     entry = exception.__traceback__
-    if id(frame) not in frames or entry is None or entry.tb_frame is not frame:
-        return id(frame) in frames and entry is not None
-    return entry.tb_next is None or entry.tb_next.tb_frame is not frame
+    if id(frame) != own and id(frame) not in outer:
+        return False
+    if entry is None or entry.tb_frame is not frame:
+        return entry is not None
+    if id(frame) == own:
+        return entry.tb_next is None or entry.tb_next.tb_frame is not frame
+    return _opname(frame.f_code, entry.tb_lasti) != "RAISE_VARARGS"
+
+
+def _opname(code: CodeType, lasti: int) -> str:
+    return dis.opname[code.co_code[lasti]]
 
 
 def _close(crash: Crash, repair: Repair | None, seconds: float, outcome: str, keep: CrashFrame | None = None) -> None:

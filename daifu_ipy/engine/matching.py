@@ -8,6 +8,7 @@ statement on the path that was edited is matched with the most similar statement
 from __future__ import annotations
 
 import ast
+import copy
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -121,9 +122,26 @@ def _level(old: list[ast.stmt], new: list[ast.stmt], statement: ast.stmt) -> Lev
         return Level(old, new, index, new[exact], (exact, exact + 1))
     start = max((j + 1 for i, j in pairs if i < index), default=0)
     end = min((j for i, j in pairs if i > index), default=len(new))
-    similar = [candidate for candidate in new[start:end] if type(candidate) is type(statement)]
+    similar = [new for new in new[start:end] if type(new) is type(statement) and not _wraps(new, statement)]
     best = similar[0] if len(similar) == 1 else max(similar, key=lambda new: _likeness(statement, new), default=None)
     return Level(old, new, index, best, (start, end))
+
+
+def _wraps(new: ast.stmt, old: ast.stmt) -> bool:
+    """Whether `new` is another statement around the old one, which lives on inside it."""
+    header = _header(old)
+    if _header(new) == header:
+        return False
+    inside = [node for node in ast.walk(new) if isinstance(node, ast.stmt) and node is not new]
+    return any(type(node) is type(old) and _header(node) == header for node in inside)
+
+
+def _header(statement: ast.stmt) -> str:
+    """A compound statement without its blocks."""
+    bare = copy.copy(statement)
+    for block in {"body", "orelse", "finalbody", "handlers", "cases"} & set(statement._fields):
+        setattr(bare, block, [])
+    return ast.dump(bare)
 
 
 def _likeness(old: ast.stmt, new: ast.stmt) -> float:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
-import textwrap
 from dataclasses import dataclass, replace
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
 from daifu_ipy.engine.applying import Plan, arriving, check_loop, procedure
@@ -23,7 +22,7 @@ from daifu_ipy.engine.location import CannotResume, Location
 from daifu_ipy.engine.matching import Match, match, same
 from daifu_ipy.engine.repairs import Refusal, Surgery
 from daifu_ipy.engine.scopes import HIDDEN
-from daifu_ipy.engine.swap import Swap, changed_functions
+from daifu_ipy.engine.swap import Swap, changed_functions, check_captures
 from daifu_ipy.engine.unit import (
     FUNCTIONS,
     ITERATIONS,
@@ -35,7 +34,16 @@ from daifu_ipy.engine.unit import (
     blocks,
     start_of,
 )
-from daifu_ipy.engine.vaccinate import CannotVaccinate, Vaccinated, all_functions, native, vaccinated, vaccinated_cell
+from daifu_ipy.engine.vaccinate import (
+    CannotVaccinate,
+    Vaccinated,
+    all_functions,
+    class_of_text,
+    native,
+    parse,
+    vaccinated,
+    vaccinated_cell,
+)
 
 _numbers = itertools.count(1)
 
@@ -58,11 +66,15 @@ class Operation:
     plan: Plan
     swaps: tuple[Swap, ...]
     reason: str
+    filename: str
 
 
 def operate(crash: Crash, index: int, surgery: Surgery) -> Plan:
     """Apply a surgery to frame `index` of a crash; `Refusal` if it can't be, and then nothing was changed."""
     operation = _prepare(_frame(crash, index), surgery, crash)
+    text = surgery.source
+    linecache.cache[operation.filename] = (len(text), None, text.splitlines(keepends=True), operation.filename)
+    class_of_text[operation.filename] = operation.plan.barrier.unit.class_name
     for swap in operation.swaps:
         swap.apply()
     return operation.plan
@@ -87,13 +99,12 @@ def preview(crash: Crash, source: str) -> Preview:
 def _prepare(frame: CrashFrame, surgery: Surgery, crash: Crash) -> Operation:
     if surgery.restart_at not in (None, "crash"):
         raise Refusal("restart_at can't be chosen yet: only the default, or 'crash'")
-    text = textwrap.dedent(surgery.source)
+    text = surgery.source
     filename = f"<daifu surgery {next(_numbers)} of {frame.unit.plain.co_filename.strip('<>')}>"
     try:
-        tree = ast.parse(text, filename)
+        tree = parse(text, filename)
     except SyntaxError as error:
         raise Refusal(f"the new source does not parse: line {error.lineno}: {error.msg}") from None
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     try:
         new = _new_unit(frame, tree, text, filename)
         unit = new.barrier.unit if new is not None else None
@@ -107,13 +118,13 @@ def _prepare(frame: CrashFrame, surgery: Surgery, crash: Crash) -> Operation:
             raise Refusal(f"the new source defines neither {frame.unit.qualname} nor a function that exists")
         plan = _unchanged(frame)
         check_loop(plan, surgery, None)
-        return Operation(plan, tuple(swaps), "the unit is unchanged: the crashed statement runs again")
+        return Operation(plan, tuple(swaps), "the unit is unchanged: the crashed statement runs again", filename)
     found = match(frame.unit, new.barrier.unit, frame.location.statement)
     location, reason = _restart(frame, new.barrier.unit, found, at_crash=surgery.restart_at == "crash")
     plan = _moved(frame, new.barrier, location, found)
     own = Swap.unit(frame, new)
     check_loop(plan, surgery, None)
-    return Operation(plan, (*own, *swaps), reason)
+    return Operation(plan, (*own, *swaps), reason, filename)
 
 
 def _code_of(unit: Unit) -> ast.AST:
@@ -143,11 +154,12 @@ def _new_unit(frame: CrashFrame, tree: ast.Module, text: str, filename: str) -> 
         if "display" in vars(frame.barrier):  # a front end shows values its own way
             vars(made.barrier)["display"] = vars(frame.barrier)["display"]
         return made
-    node = find_unit(tree, frame.unit)
+    node = find_unit(tree, frame.unit, frame.barrier.namespace)
     if node is None:
         return None
     _check_signature(node, frame.unit)
     plain = native(node, frame.unit.plain, frame.unit.class_name, filename, frame.barrier.flags)
+    check_captures(plain, frame.unit.qualname, frame.unit.source)
     for what, flags in (("a generator", 0x220), ("a coroutine", 0x280)):
         if bool(plain.co_flags & flags) != bool(frame.unit.plain.co_flags & flags):
             raise Refusal(f"{frame.unit.qualname} can't become, or stop being, {what} while it is running")
@@ -161,11 +173,11 @@ def _displayed(frame: CrashFrame, tree: ast.Module) -> frozenset[ast.stmt]:
     return frozenset([last]) if frame.barrier.shows_last and isinstance(last, ast.Expr) else frozenset()
 
 
-def find_unit(tree: ast.Module, unit: Unit) -> FunctionNode | None:
+def find_unit(tree: ast.Module, unit: Unit, namespace: dict[str, Any]) -> FunctionNode | None:
     """The definition of `unit` in a new text: of the unit alone, or of its class, cell or module."""
     exact = [found.node for found in all_functions(tree.body) if found.qualname == unit.qualname]
     if exact:
-        old = [found.node for found in all_functions(ast.parse(unit.source).body) if found.qualname == unit.qualname]
+        old = [found.node for found in all_functions(parse(unit.source).body) if found.qualname == unit.qualname]
         if len(exact) == 1 and len(old) <= 1:
             return exact[0]
         if len(exact) != len(old):
@@ -174,8 +186,10 @@ def find_unit(tree: ast.Module, unit: Unit) -> FunctionNode | None:
             )
         starts = [start_of(node) for node in old]
         return exact[starts.index(start_of(unit.node))] if isinstance(unit.node, FUNCTIONS) else None
-    alone = tree.body[0] if len(tree.body) == 1 else None
-    return alone if isinstance(alone, FUNCTIONS) and alone.name == unit.plain.co_name else None
+    name = unit.plain.co_name
+    named = [statement for statement in tree.body if isinstance(statement, FUNCTIONS) and statement.name == name]
+    is_meant = len(tree.body) == 1 or not isinstance(namespace.get(name), FunctionType)  # else it may be the module's
+    return named[0] if len(named) == 1 and is_meant else None
 
 
 def _check_signature(node: FunctionNode, unit: Unit) -> None:
@@ -198,7 +212,7 @@ def _restart(frame: CrashFrame, new: Unit, found: Match, *, at_crash: bool) -> t
     if len(found.levels) <= iteration - 1 or any(owner not in found.counterparts for owner, _ in path[:iteration]):
         lost = next(owner for owner, _ in path if owner not in found.counterparts)
         raise Refusal(f"the {_name(lost)} in line {lost.lineno} is running and has no counterpart in the new source")
-    if not at_crash:
+    if not at_crash and not _is_half_done(frame.location, found):
         for depth in range(iteration, len(found.levels)):
             edited = _edited(frame, found, depth)
             if (
@@ -208,6 +222,14 @@ def _restart(frame: CrashFrame, new: Unit, found: Match, *, at_crash: bool) -> t
             ):
                 return _at(new, frame, found, edited), "the first changed statement of the interrupted iteration"
     return _at_crash(frame, new, found)
+
+
+def _is_half_done(location: Location, found: Match) -> bool:
+    """Going back before the crashed statement would abandon what is open in it: a live iterator, a block."""
+    old, new = location.statement, found.counterparts.get(location.statement)
+    if isinstance(old, ITERATIONS) and isinstance(new, ITERATIONS) and not same(old.iter, new.iter):
+        return False  # its loop starts anew in any case
+    return location.kind not in ("statement", "guard") or isinstance(old, ast.While)
 
 
 def _edited(frame: CrashFrame, found: Match, depth: int) -> ast.stmt | None:
@@ -277,6 +299,8 @@ def _at_crash(frame: CrashFrame, new: Unit, found: Match) -> tuple[Location, str
             return _at(new, frame, found, counterpart), "the loop's iterable was changed: the loop starts anew"
         if kind == "unpack" and isinstance(counterpart.target, ast.Name):
             raise Refusal("the item that could not be unpacked needs a target that unpacks; use an action instead")
+    if isinstance(old, ast.Match) and isinstance(counterpart, ast.Match) and not same(old.subject, counterpart.subject):
+        return _at(new, frame, found, counterpart), "the subject of the match was changed: it is matched anew"
     if kind == "guard" and not _same_cases(old, counterpart, index):
         raise Refusal("the cases before the crashed guard were changed: its subject can't be matched again")
     if kind == "except" and not _same_clauses(old, counterpart, index):

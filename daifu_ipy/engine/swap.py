@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.matching import same
 from daifu_ipy.engine.native import barrier_in, native_code
 from daifu_ipy.engine.repairs import Refusal
+from daifu_ipy.engine.scopes import arguments, scope_of
 from daifu_ipy.engine.shapes import STATE
 from daifu_ipy.engine.unit import NestedFunction
 from daifu_ipy.engine.vaccinate import (
@@ -25,6 +27,7 @@ from daifu_ipy.engine.vaccinate import (
     functions_in,
     is_vaccinated,
     native,
+    parse,
     vaccinated,
 )
 
@@ -95,6 +98,17 @@ def check_closure(functions: tuple[FunctionType, ...], code: CodeType, name: str
             )
 
 
+def check_captures(code: CodeType, qualname: str, source: str) -> None:
+    """Refuse code that reads a variable of the function around it which the old code did not capture."""
+    names = {op.argval for op in dis.get_instructions(code) if op.opname == "LOAD_GLOBAL"}
+    for found in all_functions(parse(source).body):
+        if qualname.startswith(f"{found.qualname}.<locals>."):
+            scope = scope_of(found.node.body, arguments(found.node), found.class_name)
+            missing = sorted(names & scope.bound)
+            if missing:
+                raise Refusal(f"{qualname} captures {missing} of {found.qualname} now, which its closure has not got")
+
+
 def changed_functions(
     frame: CrashFrame, crash: Crash, tree: ast.Module, text: str, filename: str, skip: ast.AST | None
 ) -> list[Swap]:
@@ -147,6 +161,8 @@ def _change(function: FunctionType, definitions: list[NestedFunction], text: str
     if old is not None and ast.dump(ast.Module(old.node.body, [])) == ast.dump(ast.Module(found.node.body, [])):
         return None
     plain = native(found.node, native_code(function.__code__), found.class_name, filename, 0)
+    if old is not None:
+        check_captures(plain, old.qualname, old.source)
     if not is_vaccinated(function):
         check_closure((function,), plain, found.qualname)
         return Swap(found.qualname, (function,), plain)

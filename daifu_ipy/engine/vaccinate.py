@@ -165,6 +165,23 @@ class FoundFunction:
     namesakes: int  # how many there are
 
 
+class_of_text: dict[str, str | None] = {}
+"""The class that the text of a surgery belongs to, where it holds a method alone."""
+
+
+def parse(text: str, filename: str = "<unknown>") -> ast.Module:
+    """Parse a text that may be indented as a whole, as that of a method is; positions are those of the text."""
+    first = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
+    if not first[:1].isspace():
+        return ast.parse(text, filename)
+    tree = ast.parse(f"if 1:\n{text}", filename)
+    inner = tree.body[0]
+    if not isinstance(inner, ast.If) or len(tree.body) != 1:
+        raise SyntaxError("the text is indented unevenly", (filename, 1, 1, first))
+    ast.increment_lineno(tree, -1)
+    return ast.Module(inner.body, [])
+
+
 def find_function(code: CodeType) -> FoundFunction:
     """Find the definition that `code` was compiled from, by its file and line.
 
@@ -177,16 +194,17 @@ def find_function(code: CodeType) -> FoundFunction:
     if not source:
         raise CannotVaccinate(f"the source of {code.co_qualname} ({code.co_filename}) can't be had")
     try:
-        tree = ast.parse(source, code.co_filename)
+        tree = parse(source, code.co_filename)
     except SyntaxError as error:
         raise CannotVaccinate(f"{code.co_filename} does not parse any more: line {error.lineno}: {error.msg}") from None
     every = list(all_functions(tree.body))
     for found in every:
         if found.node.name == code.co_name and start_of(found.node)[0] == code.co_firstlineno:
-            _check_same(found, code)
+            _check_same(found, code, found.class_name or class_of_text.get(code.co_filename))
             same_name = [other for other in every if other.qualname == found.qualname]
             ordinal = next(n for n, other in enumerate(same_name) if other is found)
-            return FoundFunction(found.node, source, found.class_name, found.qualname, ordinal, len(same_name))
+            class_name = found.class_name or class_of_text.get(code.co_filename)
+            return FoundFunction(found.node, source, class_name, found.qualname, ordinal, len(same_name))
     raise CannotVaccinate(
         f"{code.co_filename} has no function {code.co_name} in line {code.co_firstlineno}: "
         "was the file edited since it was imported?"
@@ -200,14 +218,14 @@ def native(node: FunctionNode, like: CodeType, class_name: str | None, filename:
     return finish(code, like, {}, patched=False)
 
 
-def _check_same(found: NestedFunction, code: CodeType) -> None:
+def _check_same(found: NestedFunction, code: CodeType, class_name: str | None) -> None:
     """The text must be what runs; a test tool that rewrites ``assert`` is let through."""
     node = found.node
     expected = f"the source of {code.co_qualname} in line {node.lineno} is not the code that runs: was it edited?"
     if isinstance(node, ast.AsyncFunctionDef) != bool(code.co_flags & 0x280):
         raise CannotVaccinate(expected)
     try:
-        plain = native(node, code, found.class_name, code.co_filename, code.co_flags)
+        plain = native(node, code, class_name, code.co_filename, code.co_flags)
     except SyntaxError:
         raise CannotVaccinate(expected) from None
     if not _says_same(plain, code):

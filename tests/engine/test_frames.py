@@ -549,7 +549,7 @@ def seen(source, *names, call="main()", **options):
         ("x = bad() + log(1)", ["bad()"]),
         ("x = log(log(1)) and bad()", ["log(log(1))", "log(1)", "bad()"]),
         ("x = bad(log(1))", ["bad(log(1))", "log(1)"]),
-        ("x = (y := log(2)) + bad()", ["(y := log(2))", "log(2)", "bad()"]),
+        ("x = (y := log(2)) + bad()", ["y := log(2)", "log(2)", "bad()"]),
         ("x = [bad(i) for i in (1, 2)]", ["bad(i)"]),
         ("x = 1 / 0", []),
         ("x = log(1) / 0", ["log(1)"]),
