@@ -281,7 +281,7 @@ def _decide(
         forget(frame)
         outer = [id(caller) for caller, _ in _vaccinated_callers(frame)]
         if key is not None or outer:
-            vars(exception)[ABORTED] = (id(frame), frozenset(outer))
+            vars(exception)[ABORTED] = (id(frame), frozenset([id(frame), *outer]))
         return None
     target = decision.plan.frame.frame
     if target is not frame and target is not None:
@@ -348,15 +348,15 @@ def _vaccinated_callers(frame: FrameType) -> Iterator[tuple[FrameType, Barrier]]
 
 def _is_under_way(mark: tuple[int, frozenset[int]], frame: FrameType, exception: BaseException) -> bool:
     """Whether an aborted exception is still on its way out, and not raised again by somebody who had kept it."""
-    own, outer = mark
+    aborted, frames = mark
     entry = exception.__traceback__
-    if id(frame) != own and id(frame) not in outer:
+    if id(frame) not in frames or entry is None:
         return False
-    if entry is None or entry.tb_frame is not frame:
-        return entry is not None
-    if id(frame) == own:
-        return entry.tb_next is None or entry.tb_next.tb_frame is not frame
-    return _opname(frame.f_code, entry.tb_lasti) != "RAISE_VARARGS"
+    while entry is not None and id(entry.tb_frame) != aborted:
+        if _opname(entry.tb_frame.f_code, entry.tb_lasti) == "RAISE_VARARGS":
+            return False  # further out nobody has raised it yet
+        entry = entry.tb_next
+    return entry is None or entry.tb_next is None or entry.tb_next.tb_frame is not entry.tb_frame
 
 
 def _opname(code: CodeType, lasti: int) -> str:

@@ -119,12 +119,23 @@ def _prepare(frame: CrashFrame, surgery: Surgery, crash: Crash) -> Operation:
         plan = _unchanged(frame)
         check_loop(plan, surgery, None)
         return Operation(plan, tuple(swaps), "the unit is unchanged: the crashed statement runs again", filename)
+    _check_known(new.barrier, tree)
     found = match(frame.unit, new.barrier.unit, frame.location.statement)
     location, reason = _restart(frame, new.barrier.unit, found, at_crash=surgery.restart_at == "crash")
     plan = _moved(frame, new.barrier, location, found)
     own = Swap.unit(frame, new)
     check_loop(plan, surgery, None)
     return Operation(plan, (*own, *swaps), reason, filename)
+
+
+def _check_known(barrier: Barrier, tree: ast.Module) -> None:
+    """A function that is new in the text of a function is not defined by a surgery, which runs no other code."""
+    if barrier.unit.is_notebook_cell:
+        return
+    defined = {statement.name for statement in tree.body if isinstance(statement, FUNCTIONS)}
+    unknown = sorted(defined & barrier.unit.read_globals - barrier.namespace.keys())
+    if unknown:
+        raise Refusal(f"{', '.join(unknown)} does not exist, and a surgery defines nothing new: an action can")
 
 
 def _code_of(unit: Unit) -> ast.AST:
@@ -188,7 +199,9 @@ def find_unit(tree: ast.Module, unit: Unit, namespace: dict[str, Any]) -> Functi
         return exact[starts.index(start_of(unit.node))] if isinstance(unit.node, FUNCTIONS) else None
     name = unit.plain.co_name
     named = [statement for statement in tree.body if isinstance(statement, FUNCTIONS) and statement.name == name]
-    is_meant = len(tree.body) == 1 or not isinstance(namespace.get(name), FunctionType)  # else it may be the module's
+    known = namespace.get(name)  # another function of this name may be the one that is meant
+    is_other = isinstance(known, FunctionType) and known.__code__.co_qualname != unit.qualname
+    is_meant = len(tree.body) == 1 or not is_other
     return named[0] if len(named) == 1 and is_meant else None
 
 

@@ -46,6 +46,9 @@ class Swap:
     def apply(self) -> None:
         """Exchange the code."""
         for function in self.functions:
+            old, new = barrier_in(function.__code__), barrier_in(self.code)
+            if old is not None:
+                old.replaced_by = new
             function.__code__ = self.code
 
     @classmethod
@@ -78,8 +81,19 @@ def _by_name(barrier: Barrier) -> dict[str, list[Barrier]]:
 
 def functions_of(barrier: Barrier) -> tuple[FunctionType, ...]:
     """All function objects that run vaccinated code of a unit; unfinished procedures make functions with their own."""
-    functions = [f for f in gc.get_objects() if type(f) is FunctionType and barrier_in(f.__code__) is barrier]
+    functions = [f for f in gc.get_objects() if type(f) is FunctionType and _descends(barrier_in(f.__code__), barrier)]
     return tuple(f for f in functions if STATE not in f.__code__.co_freevars)  # the procedures themselves are left out
+
+
+def _descends(other: Barrier | None, barrier: Barrier) -> bool:
+    """Whether `other` is the barrier of the same definition, or of what a surgery has made of it."""
+    if other is None:
+        return False
+    if other.unit.plain is barrier.unit.plain and other.namespace is barrier.namespace:
+        return True
+    while barrier is not other and barrier.replaced_by is not None:
+        barrier = barrier.replaced_by
+    return other is barrier
 
 
 def functions_running(code: CodeType) -> tuple[FunctionType, ...]:

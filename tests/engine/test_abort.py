@@ -10,7 +10,6 @@ from daifu_ipy.testing import expect_aborts
 from tests.engine import programs
 from tests.engine.test_constructs import driven_rows, rows
 
-
 FUNCTIONS = programs.SMALL | programs.LARGER | programs.JUMPS
 if sys.version_info < (3, 13):  # there a traceback names the line of `with`, not that of the item (docs/semantics.md)
     FUNCTIONS = {name: source for name, source in FUNCTIONS.items() if name != "with-parenthesised"}

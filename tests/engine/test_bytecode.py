@@ -56,18 +56,16 @@ def body_of_loop(function):
     last = max(op.offset for op in ops if "BACKWARD" in op.opname and op.argval == loop.offset)
     # the arguments of YIELD_VALUE and RESUME only say how many exception handlers lie around them
     left_out = {*dis.hasjrel, *dis.hasjabs, *dis.hasconst, dis.opmap["YIELD_VALUE"], dis.opmap["RESUME"]}
-    return [
-        (op.opname, None if op.opcode in left_out else op.argval)
-        for op in ops
-        if loop.offset < op.offset <= last
-    ]
+    return [(op.opname, None if op.opcode in left_out else op.argval) for op in ops if loop.offset < op.offset <= last]
 
 
 @pytest.mark.parametrize("name", BODIES)
 def test_the_body_of_a_loop_is_native(name):
     body = textwrap.indent(textwrap.dedent(BODIES[name]).strip(), " " * 8)
     kind = "async def" if name == "await" else "def"
-    source = f"{kind} f(xs, f, o, d):\n    total = 0\n    for x in xs:\n{body}\n    f(total, total, xs)\n    return f(xs)\n"
+    source = (
+        f"{kind} f(xs, f, o, d):\n    total = 0\n    for x in xs:\n{body}\n    f(total, total, xs)\n    return f(xs)\n"
+    )
     filename = f"<bytecode {name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     native, ours = {}, {}

@@ -387,7 +387,8 @@ def test_a_generator_that_will_be_finished_is_not_asked_again():
     module, manager = Module(source), Answers(at_1(), at_1(Break()))
     run(module, manager)
     assert module.lines == [1, "after"]
-    assert not manager.left and "has ended" in manager.refusals[0]
+    assert not manager.left
+    assert "has ended" in manager.refusals[0]
 
 
 def test_what_a_handler_in_between_turns_it_into_is_asked_about_anew():
