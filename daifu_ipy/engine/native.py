@@ -13,7 +13,10 @@ from daifu_ipy.engine.unit import Span
 
 def barrier_in(code: CodeType) -> Barrier | None:
     """The barrier of vaccinated code."""
-    return next((const for const in code.co_consts if type(const) is Barrier), None)
+    for const in code.co_consts:
+        if type(const) is Barrier:
+            return const
+    return None
 
 
 def native_code(code: CodeType) -> CodeType:

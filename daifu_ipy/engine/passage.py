@@ -187,7 +187,6 @@ class Passage:
         self.throw(self.code.offsets[at], held, pending or held[-1].flight)
 
     def exit_with(self, at: int, held: _Stack, pending: Flight | None) -> None:
-        self.is_lasting = False
         fate = self.judge.with_fate(self, at, held[-1].flight)
         jump = next(n for n in self.code.jumps if n > at and self.code.ops[n].name.endswith("IF_TRUE"))
         if isinstance(fate, Flight):

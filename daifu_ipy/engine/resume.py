@@ -301,7 +301,7 @@ def synthesise(
     unit = shapes.unit
     procedure = Procedure(shapes, location).with_slots(names)
     body = [*_arrival(shapes, names), *procedure.body()]
-    statements = [*_declarations(shapes), *shapes.barred(body, resumed=True)]
+    statements = [*_declarations(shapes, names), *shapes.barred(body, resumed=True)]
     return _compile(unit, statements, takes_instance(unit), flags, barriers, patched=shapes.options.patched)
 
 
@@ -325,7 +325,7 @@ def _arrival(shapes: Shapes, names: Sequence[str]) -> list[ast.stmt]:
     return [*made, empty]
 
 
-def _declarations(shapes: Shapes) -> list[ast.stmt]:
+def _declarations(shapes: Shapes, arriving: Sequence[str]) -> list[ast.stmt]:
     """The scopes of all names, whether or not the rest of the unit mentions them."""
     unit = shapes.unit
     at = shapes.head(unit.node.body[0])
@@ -339,7 +339,7 @@ def _declarations(shapes: Shapes) -> list[ast.stmt]:
     made += [
         ast.AnnAssign(at.name(name, STORE), zero, None, 1, **at.position)
         for name in unit.plain_locals
-        if name != instance
+        if name != instance and name not in arriving
     ]
     if unit.is_generator:
         made.append(ast.If(at.constant(0), [at.expr(ast.Yield(None, **at.position))], [], **at.position))

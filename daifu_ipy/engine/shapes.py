@@ -94,6 +94,7 @@ class Shapes:
         self.options = options
         self._fast: dict[ast.stmt, list[ast.stmt]] = {}
         self._slots: dict[Block, list[str]] = {}
+        self._barrier: list[ast.stmt] = []
 
     # positions
 
@@ -595,12 +596,15 @@ class Shapes:
         at = self.head(self.unit.node.body[0])
         last = self.head(self.unit.node.body[-1])
         slots = self.hidden_slots()
-        leave: list[ast.stmt] = [*at.clear(slots), at.reraise()]
-        if self.options.patched:  # becomes RERAISE 1, which puts the frame back to the line that crashed
-            leave[-1] = ast.Raise(at.call("place"), at.call("leaving"), **at.position)
-        barrier: list[ast.stmt] = [at.unless(at.call("takeover", *self._cells(at)), leave)]
-        made = at.attempt([*body, last.returns(None)], barrier)
-        return [made, *at.clear([*self.unit.plain_locals, *slots]), *self._go_on(at, resumed=resumed)]
+        if not self._barrier:
+            leave: list[ast.stmt] = [*at.clear(slots), at.reraise()]
+            if self.options.patched:  # becomes RERAISE 1, which puts the frame back to the line that crashed
+                leave[-1] = ast.Raise(at.call("place"), at.call("leaving"), **at.position)
+            self._barrier = [at.unless(at.call("takeover", *self._cells(at)), leave)]
+        made = at.attempt([*body, last.returns(None)], self._barrier)
+        # the frame of an unfinished procedure ends at once, and its variables with it
+        dropped = [] if resumed else at.clear([*self.unit.plain_locals, *slots])
+        return [made, *dropped, *self._go_on(at, resumed=resumed)]
 
     def _go_on(self, at: At, *, resumed: bool) -> list[ast.stmt]:
         unit = self.unit

@@ -161,6 +161,7 @@ class Unit:
         self.jumps: dict[ast.stmt, Jump] = {}
         self.crossed: set[ast.stmt] = set()
         self.overridden: set[ast.stmt] = set()  # ``try`` whose finally is left by a jump on whose way other code runs
+        self._offsets: dict[Span, int | None] = {}
         self._statements: dict[Position, ast.stmt | None] = {}
         self.body = Block(None, "body", 0, node.body)
         self._enter(self.body, [])
@@ -246,23 +247,28 @@ class Unit:
         return found
 
     @cached_property
-    def _plain_offsets(self) -> dict[Span, int]:
-        offsets: dict[Span, int] = {}
-        for index, (line, end_line, column, end_column) in enumerate(self.plain.co_positions()):
-            if line is not None and end_line is not None and column is not None and end_column is not None:
-                offsets.setdefault((line, end_line, column, end_column), 2 * index)
-        return offsets
+    def _plain_spans(self) -> list[tuple[int | None, ...]]:
+        return list(self.plain.co_positions())
 
     def plain_offset(self, span: Span) -> int | None:
         """Where the native code executes what vaccinated code executes at `span` (asked for its handlers only)."""
         if not self.plain.co_exceptiontable:
             return 0
-        exact = self._plain_offsets.get(span)
-        if exact is not None:
-            return exact
+        if span not in self._offsets:
+            self._offsets[span] = self._plain_offset(span)
+        return self._offsets[span]
+
+    def _plain_offset(self, span: Span) -> int | None:
+        spans = self._plain_spans
+        if span in spans:
+            return 2 * spans.index(span)
         statement = self.statement_at((span[0], span[2]))
-        near = [at for at, offset in self._plain_offsets.items() if statement is self.statement_at((at[0], at[2]))]
-        return self._plain_offsets[min(near)] if near else None
+        near = [
+            (line, column, index)
+            for index, (line, _, column, _) in enumerate(spans)
+            if line is not None and column is not None and statement is self.statement_at((line, column))
+        ]
+        return 2 * min(near)[2] if near else None
 
     # barriers
 

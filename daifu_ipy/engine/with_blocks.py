@@ -37,9 +37,16 @@ def with_fate(passage: Passage, at: int, flight: Flight) -> Fate:
     dunder = "__aexit__" if code.ops[at + 1].name == "GET_AWAITABLE" else "__exit__"
     manager = place.manager(code.offsets[at]) if place and place.manager else None
     if manager is not None:
+        passage.is_lasting = False
         return _entered(passage.judge, manager, dunder, flight)
     before, first = code.header(at)
     tree, target = code.operand(before) if before > 0 else None, code.ops[first]
+    if tree and tree[0] == "call":
+        maker = passage.value(tree[1])  # a fact: what is remembered holds while it is the same class
+        is_special = issubclass(type(maker), type) and (maker.__name__ in _EXPECTING or maker is contextlib.suppress)
+        if issubclass(type(maker), type) and not is_special and _class_fate(maker, dunder, flight) is False:
+            return False
+    passage.is_lasting = False
     fate = _made(passage.judge, tree, scope, dunder, flight)
     if fate is None and tree and tree[0] == "call" and target.name.startswith("STORE_"):
         # `with ExitStack() as stack`: a target that is an instance of the class called is the manager itself
