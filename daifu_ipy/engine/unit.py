@@ -17,7 +17,7 @@ from types import CodeType
 from typing import TypeAlias
 
 from daifu_ipy.engine.invariants import check
-from daifu_ipy.engine.scopes import HIDDEN, Scope, arguments, mangle, own_nodes, scope_of
+from daifu_ipy.engine.scopes import COMPREHENSIONS, HIDDEN, Scope, arguments, mangle, own_nodes, scope_of
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 UnitNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -311,14 +311,15 @@ class Unit:
 
     @cached_property
     def inlined(self) -> frozenset[str]:
-        """Variables of comprehensions, which Python 3.12 and later run inside the function."""
-        return frozenset(
-            node.id
-            for comprehension in ast.walk(self.node)
-            if isinstance(comprehension, ast.comprehension)
-            for node in ast.walk(comprehension.target)
-            if isinstance(node, ast.Name)
-        )
+        """Variables of comprehensions, which Python 3.12 and later run inside the function; it makes locals of them."""
+        found = set()
+        for comprehension in ast.walk(self.node):
+            if isinstance(comprehension, COMPREHENSIONS):
+                stored = (
+                    n for n in ast.walk(comprehension) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+                )
+                found |= {name.id for name in stored}
+        return frozenset(found)
 
     @cached_property
     def declared_globals(self) -> tuple[str, ...]:
