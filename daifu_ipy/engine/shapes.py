@@ -602,9 +602,8 @@ class Shapes:
                 leave[-1] = ast.Raise(at.call("place"), at.call("leaving"), **at.position)
             self._barrier = [at.unless(at.call("takeover", *self._cells(at)), leave)]
         made = at.attempt([*body, last.returns(None)], self._barrier)
-        # the frame of an unfinished procedure ends at once, and its variables with it
-        dropped = [] if resumed else at.clear([*self.unit.plain_locals, *slots])
-        return [made, *dropped, *self._go_on(at, resumed=resumed)]
+        # also in an unfinished procedure, which ends at once: a handled exception may keep its frame
+        return [made, *at.clear([*self.unit.plain_locals, *slots]), *self._go_on(at, resumed=resumed)]
 
     def _go_on(self, at: At, *, resumed: bool) -> list[ast.stmt]:
         unit = self.unit

@@ -91,3 +91,11 @@ def test_larger_function_at_every_pair(source):
 @pytest.mark.parametrize(("kind", "source", "drive"), driven_rows())
 def test_driven_at_every_pair(kind, source, drive):
     expect_recovers(source, kind=kind, drive=drive, pairs=True)
+
+
+def test_a_handled_exception_does_not_pin_what_its_unfinished_procedure_held():
+    """The second crash leaves an unfinished procedure, whose frame the handled exception's traceback keeps."""
+    expect_recovers(
+        "try:\n x = obj('a')\n boom(ValueError(1))\nexcept ValueError:\n x = None\n log('handler')\nlog('after')",
+        crash_at=(1, 7),
+    )
