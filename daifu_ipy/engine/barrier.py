@@ -17,7 +17,7 @@ from types import CellType, CodeType, FrameType, TracebackType
 from typing import Any
 
 from daifu_ipy.engine.compiling import function_from
-from daifu_ipy.engine.frames import forget
+from daifu_ipy.engine.frames import entry_of, forget
 from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.scopes import HIDDEN
 from daifu_ipy.engine.shapes import STATE, Shapes
@@ -146,9 +146,7 @@ class Barrier:
     def place(self) -> int:
         """Where the frame was when the exception that leaves it was raised, in instructions."""
         frame, exception = sys._getframe(1), sys.exception()
-        entry = exception.__traceback__ if exception is not None else None
-        while entry is not None and entry.tb_frame is not frame:
-            entry = entry.tb_next
+        entry = entry_of(exception, frame) if exception is not None else None
         return (frame.f_lasti if entry is None else entry.tb_lasti) // 2
 
     def leaving(self) -> BaseException | None:

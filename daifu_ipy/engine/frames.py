@@ -6,7 +6,7 @@ import ctypes
 import inspect
 import sys
 from collections.abc import Mapping
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 WRITES_THROUGH = sys.version_info >= (3, 13)
@@ -31,6 +31,14 @@ def look(frame: FrameType, name: str, default: Any = None) -> Any:
     value = frame.f_locals.get(name, default)
     forget(frame)
     return value
+
+
+def entry_of(exception: BaseException, frame: FrameType) -> TracebackType | None:
+    """The traceback entry that says where `frame` was."""
+    entry = exception.__traceback__
+    while entry is not None and entry.tb_frame is not frame:
+        entry = entry.tb_next
+    return entry
 
 
 def write(frame: FrameType, changes: Mapping[str, Any]) -> None:

@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any
 
 from daifu_ipy.engine.applying import Plan, complete_slots, plan_for
 from daifu_ipy.engine.barrier import Barrier, Cells, Takeover
 from daifu_ipy.engine.crash import Crash, CrashFrame, frame_of, position_of
-from daifu_ipy.engine.frames import forget, look
+from daifu_ipy.engine.frames import entry_of, forget, look
 from daifu_ipy.engine.handled import SKIP, Place, protocol_exception, thrown_in, would_handle
 from daifu_ipy.engine.location import CannotResume, Location, barrier_of
 from daifu_ipy.engine.managers import Manager, current_manager, manager_by_api, settings
@@ -88,7 +88,7 @@ def intercept(
     if captured is None:
         forget(frame)
         return None
-    crash = Crash(exception, captured, functools.partial(_outer_frames, frame), _entry(exception, frame))
+    crash = Crash(exception, captured, functools.partial(_outer_frames, frame), entry_of(exception, frame))
     return _decide(crash, exception, frame, key, manager)
 
 
@@ -97,7 +97,7 @@ def intercept(
 
 def _may_ask(barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None) -> bool:
     """Whether the barrier may be the innermost around the place, as far as the position alone tells."""
-    entry = _entry(exception, frame)
+    entry = entry_of(exception, frame)
     if entry is None or (key is not None and key.startswith("handler")):
         return True
     line, _, column, _ = position_of(frame.f_code, entry.tb_lasti)
@@ -124,7 +124,7 @@ def _is_crash(barrier: Barrier, frame: FrameType, exception: BaseException, key:
 
 def _is_thrown_in(frame: FrameType, exception: BaseException) -> bool:
     """Whether a consumer threw the exception into this generator or coroutine; what leaves the consumer is its own."""
-    entry = _entry(exception, frame)
+    entry = entry_of(exception, frame)
     if not frame.f_code.co_flags & SUSPENDED or entry is None:
         return False
     return _opname(frame.f_code, entry.tb_lasti) in SUSPENSIONS and thrown_in(exception)
@@ -132,7 +132,7 @@ def _is_thrown_in(frame: FrameType, exception: BaseException) -> bool:
 
 def _own_place(barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None) -> Place | None:
     """Where the crashed unit is in its native code."""
-    entry = _entry(exception, frame)
+    entry = entry_of(exception, frame)
     span = position_of(frame.f_code, entry.tb_lasti) if entry is not None else None
     if key is not None and key.startswith("handler"):
         raised = _bare_raise(barrier.unit, {BARE_RAISE: look(frame, BARE_RAISE)})
@@ -181,14 +181,6 @@ def _expression_start(statement: WithNode) -> tuple[int, int]:
     return expression.lineno, expression.col_offset
 
 
-def _entry(exception: BaseException, frame: FrameType) -> TracebackType | None:
-    """The traceback entry that says where `frame` was."""
-    entry = exception.__traceback__
-    while entry is not None and entry.tb_frame is not frame:
-        entry = entry.tb_next
-    return entry
-
-
 def _capture(
     barrier: Barrier, frame: FrameType, exception: BaseException, key: str | None, cells: Cells | None
 ) -> CrashFrame | None:
@@ -197,7 +189,7 @@ def _capture(
     def relocate(unit: Unit, location: Location, slots: Mapping[str, Any]) -> Location:
         return _raised_again(unit, location, key, slots)
 
-    entry = _entry(exception, frame)
+    entry = entry_of(exception, frame)
     if entry is None:
         if key is None or not key.startswith("handler"):
             return None  # raised again from a place that another frame has left
@@ -397,7 +389,7 @@ def _release(exception: BaseException, frame: FrameType, *, keeps: bool) -> None
             sys.__dict__.pop(name, None)
     if keeps:
         return
-    entry = _entry(exception, frame)
+    entry = entry_of(exception, frame)
     inner = entry.tb_next if entry is not None else None
     while inner is not None:
         dead = inner.tb_frame

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from types import CodeType
 
-from daifu_ipy.engine.compiling import bare_arguments, bare_function, compile_function, finish, parameters_named
+from daifu_ipy.engine.compiling import bare_function, compile_function, finish, parameters_named
 from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.location import RAISING, Location
 from daifu_ipy.engine.nodes import STORE, At
@@ -21,6 +21,7 @@ from daifu_ipy.engine.scopes import HIDDEN
 from daifu_ipy.engine.shapes import STATE, Shapes
 from daifu_ipy.engine.unit import (
     ITERATIONS,
+    JUMPS,
     LOOPS,
     TRIES,
     WITHS,
@@ -29,7 +30,6 @@ from daifu_ipy.engine.unit import (
     TryNode,
     Unit,
     WithNode,
-    blocks,
 )
 
 VALUE = f"{HIDDEN}value"
@@ -38,13 +38,12 @@ VALUE = f"{HIDDEN}value"
 FORCED = 1 << 30
 """From here on: pending completions of jumps that a repair put in place; they are not in the unit's AST."""
 
-FORCED_JUMPS = (ast.Return, ast.Break, ast.Continue)
-
 
 class Procedure:
     """Builds the unfinished procedure of one unit at one location."""
 
-    def __init__(self, shapes: Shapes, location: Location) -> None:
+    def __init__(self, shapes: Shapes, location: Location, names: Iterable[str]) -> None:
+        self.slots = frozenset(names)  # the names that arrive
         self.shapes = shapes
         self.unit = shapes.unit
         self.location = location
@@ -124,11 +123,11 @@ class Procedure:
         jump, at = self.location.jump, self.shapes.head(self.location.statement)
         if jump is None:
             raise InternalError("a jump without its kind")
-        return self._forced(FORCED + FORCED_JUMPS.index(jump), path, at)
+        return self._forced(FORCED + JUMPS.index(jump), path, at)
 
     def _forced(self, number: int, path: list[tuple[ast.stmt, Block]], at: At) -> list[ast.stmt]:
         """Do a jump that is not in the unit's AST: say that it is pending to all that it leaves, and go."""
-        kind = FORCED_JUMPS[number - FORCED]
+        kind = JUMPS[number - FORCED]
         pending: list[ast.expr] = []
         overriding: list[str] = []
         for owner, block in reversed(path):
@@ -202,20 +201,10 @@ class Procedure:
         value = self.shapes.slot("w", owner, index)
         rebound: list[ast.stmt] = []
         if clause.name is not None:
-            if value in self.location_slots:
+            if value in self.slots:
                 rebound = [at.assign(clause.name, at.name(value)), at.delete(value)]
             barred = [at.attempt(barred, finalbody=self.shapes.unbind(clause))]
         return self.reissue(self.shapes.slot("h", owner, index), at, [*rebound, *barred], clear=True)
-
-    @property
-    def location_slots(self) -> frozenset[str]:
-        """The hidden names that arrive with the state."""
-        return self._slots
-
-    def with_slots(self, names: Iterable[str]) -> Procedure:
-        """Say which names arrive."""
-        self._slots = frozenset(names)
-        return self
 
     def reissue(
         self, slot: str, at: At, made: list[ast.stmt], *, triple: bool = False, clear: bool = False
@@ -258,7 +247,7 @@ class Procedure:
         bodies: dict[int, list[ast.stmt]] = {index: shapes.star_clause(owner, index, made)}
         for earlier in range(index):
             raised = shapes.slot("d", owner, earlier)
-            if raised in self.location_slots:
+            if raised in self.slots:
                 again = at.call("exception_of", at.name(raised))
                 kept = saved_name(raised)
                 restored = [at.expr(at.call("restore", at.name(kept))), *at.clear([kept]), at.reraise()]
@@ -299,7 +288,7 @@ def synthesise(
         The barriers of the unit and of the functions in it, by placeholder.
     """
     unit = shapes.unit
-    procedure = Procedure(shapes, location).with_slots(names)
+    procedure = Procedure(shapes, location, names)
     body = [*_arrival(shapes, names), *procedure.body()]
     statements = [*_declarations(shapes, names), *shapes.barred(body, resumed=True)]
     return _compile(unit, statements, takes_instance(unit), flags, barriers, patched=shapes.options.patched)
@@ -384,4 +373,4 @@ def as_function(unit: Unit, statements: list[ast.stmt]) -> FunctionNode:
     return made
 
 
-__all__ = ["Procedure", "as_function", "bare_arguments", "blocks", "synthesise", "takes_instance"]
+__all__ = ["Procedure", "as_function", "synthesise", "takes_instance"]
