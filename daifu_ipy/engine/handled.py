@@ -116,7 +116,8 @@ _STOPS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def _is_stop(frame: FrameType) -> bool:
+def is_stop(frame: FrameType) -> bool:
+    """Whether a frame is a runner's own: behind it nothing of the program is waiting, except for a task."""
     names = _STOPS.get(frame.f_globals.get("__name__", ""))
     return names is not None and (not names or frame.f_code.co_name in names)
 
@@ -144,7 +145,7 @@ class _Judge:
         while frame is not None:
             place = self.locate(frame)
             if place is not SKIP:
-                if _is_stop(frame):
+                if is_stop(frame):
                     return self._beyond(flight, frame)
                 plain, lasti = (place.code, place.lasti) if place else (frame.f_code, frame.f_lasti)
                 if plain.co_exceptiontable and (target := (code := code_of(plain)).target(lasti)) >= 0:
@@ -246,7 +247,7 @@ class _Judge:
         if step is not None and type(step).__name__ != "FutureIter":
             return Verdict(None, f"an await of {type(step).__name__}")
         for inner in reversed(frames):
-            if _is_stop(inner):
+            if is_stop(inner):
                 return Verdict(False)
             if self.locate(inner) is SKIP:
                 continue

@@ -17,7 +17,7 @@ from daifu_ipy.engine.applying import Plan, complete_slots, plan_for
 from daifu_ipy.engine.barrier import Barrier, Cells, Takeover
 from daifu_ipy.engine.crash import Crash, CrashFrame, frame_of, position_of
 from daifu_ipy.engine.frames import entry_of, forget, look
-from daifu_ipy.engine.handled import SKIP, Place, protocol_exception, thrown_in, would_handle
+from daifu_ipy.engine.handled import SKIP, Place, is_stop, protocol_exception, thrown_in, would_handle
 from daifu_ipy.engine.location import CannotResume, Location, barrier_of
 from daifu_ipy.engine.managers import Manager, current_manager, manager_by_api, settings
 from daifu_ipy.engine.native import barrier_in, is_injected, stands_aside
@@ -68,7 +68,7 @@ def intercept(
     if FORWARDED in marks:
         return _arrived(frame, exception, cells)
     if ABORTED in marks:
-        last = key is None and not any(_vaccinated_callers(frame))
+        last = key is None and not any(_vaccinated_callers(frame)) and not _is_carried(frame)
         under_way = _is_under_way(marks[ABORTED], frame, exception)
         if last or not under_way:
             del marks[ABORTED]
@@ -272,7 +272,7 @@ def _decide(
         _close(crash, decision.repair, seconds, "aborted")
         forget(frame)
         outer = [id(caller) for caller, _ in _vaccinated_callers(frame)]
-        if key is not None or outer:
+        if key is not None or outer or _is_carried(frame):
             vars(exception)[ABORTED] = (id(frame), frozenset([id(frame), *outer]))
         return None
     target = decision.plan.frame.frame
@@ -338,17 +338,33 @@ def _vaccinated_callers(frame: FrameType) -> Iterator[tuple[FrameType, Barrier]]
         outer = outer.f_back
 
 
+def _is_carrier(frame: FrameType) -> bool:
+    """Whether a frame is of the machinery that hands an exception from one task or thread to another."""
+    return frame.f_globals.get("__name__", "").startswith(("asyncio.", "concurrent.futures."))
+
+
+def _is_carried(frame: FrameType) -> bool:
+    """Whether what leaves this stack goes on elsewhere: to who awaits the task, or asks the future."""
+    outer = frame.f_back
+    while outer is not None and not is_stop(outer):
+        outer = outer.f_back
+    return outer is not None and _is_carrier(outer)
+
+
 def _is_under_way(mark: tuple[int, frozenset[int]], frame: FrameType, exception: BaseException) -> bool:
     """Whether an aborted exception is still on its way out, and not raised again by somebody who had kept it."""
     aborted, frames = mark
     entry = exception.__traceback__
-    if id(frame) not in frames or entry is None:
+    if entry is None:
         return False
     while entry is not None and id(entry.tb_frame) != aborted:
-        if _opname(entry.tb_frame.f_code, entry.tb_lasti) == "RAISE_VARARGS":
+        again = _opname(entry.tb_frame.f_code, entry.tb_lasti) == "RAISE_VARARGS"
+        if again and not _is_carrier(entry.tb_frame):
             return False  # further out nobody has raised it yet
         entry = entry.tb_next
-    return entry is None or entry.tb_next is None or entry.tb_next.tb_frame is not entry.tb_frame
+    if entry is None:
+        return id(frame) in frames
+    return entry.tb_next is None or entry.tb_next.tb_frame is not entry.tb_frame
 
 
 def _opname(code: CodeType, lasti: int) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import threading
 import types
-from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import daifu_ipy
 from daifu_ipy.engine.vaccinate import functions_in
@@ -112,8 +113,12 @@ def run(module, answers, call="main()"):
 
 def escaping(call):
     """What a call raises, or None. A thread's runner is no handler of the program; a ``try`` here would be one."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(call).exception()
+    found = [None]
+    with mock.patch.object(threading, "excepthook", lambda args: found.append(args.exc_value)):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    return found.pop()
 
 
 def raised(module, answers, call="main()"):

@@ -525,7 +525,6 @@ async def main():
     assert (manager.asked, module.lines) == ([], ["handled"])
 
 
-@pytest.mark.xfail(reason="the mark goes when the exception leaves the task or thread", strict=True)
 def test_an_aborted_exception_passes_who_awaits_the_task():
     source = """
 async def work(): bad(1)
@@ -546,7 +545,6 @@ def escaping_in_context(call):
         return pool.submit(contextvars.copy_context().run, call).exception()
 
 
-@pytest.mark.xfail(reason="the mark goes when the exception leaves the task or thread", strict=True)
 def test_an_aborted_exception_passes_who_waits_for_the_thread():
     source = """
 def work(): bad(1)
