@@ -22,6 +22,9 @@ class FakeCrash:
     stale: tuple[str, ...] = ()
     variables: dict[str, Any] = field(default_factory=dict)
     stack: Any = None
+    again: bool | None = False
+    progress: tuple[Any, ...] = ()
+    frames: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         self.space = Namespace(self.variables, local_names=frozenset(self.variables))
@@ -36,6 +39,15 @@ class FakeCrash:
     @property
     def namespace(self) -> dict[str, Any]:
         return self.space.visible()
+
+    def failed_again(self, frame: int = 0) -> bool | None:
+        return self.again
+
+    def decide(self, repair: Any) -> bool:
+        first = not hasattr(self, "decision")
+        if first:
+            self.decision = repair
+        return first
 
     def action(self, code: str, frame: int = 0) -> ActionResult:
         self.done.append(code)

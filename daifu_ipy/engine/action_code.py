@@ -46,6 +46,16 @@ class ActionScope:
     flags: int = 0
 
 
+def only_looks(text: str) -> bool:
+    """Whether an action shows a variable, or a part of one, and does nothing else."""
+    try:
+        body = ast.parse(text.strip()).body
+    except (SyntaxError, ValueError):
+        return False
+    effects = (ast.Call, ast.NamedExpr, ast.Await)
+    return all(isinstance(s, ast.Expr) and not any(isinstance(n, effects) for n in ast.walk(s)) for s in body)
+
+
 def parse_action(text: str, filename: str) -> ast.Module:
     """Parse an action's text; a text that is indented as a whole is taken as pasted.
 

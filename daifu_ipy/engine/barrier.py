@@ -102,6 +102,7 @@ class Barrier:
     stop_async_iteration = StopAsyncIteration
     iter = staticmethod(iter)
     aiter = staticmethod(aiter)
+    exc_info = staticmethod(sys.exc_info)
     once = Once
 
     def __init__(self, unit: Unit, shapes: Shapes, namespace: dict[str, Any], flags: int) -> None:
@@ -115,7 +116,6 @@ class Barrier:
         self.resumed_shapes: Shapes | None = None
         self.code: CodeType | None = None
         self.shows_last = bool(shapes.options.displayed)
-        self.replaced_by: Barrier | None = None
         self.is_active = True
         self.process = os.getpid()
 

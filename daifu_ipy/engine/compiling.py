@@ -17,10 +17,13 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import dis
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -30,7 +33,7 @@ from daifu_ipy.engine.unit import FunctionNode
 
 FACTORY = f"{HIDDEN}factory"
 FUNCTION = f"{HIDDEN}function"  # its own name would be a variable of the factory
-NESTED = 0x10
+OPTIMIZED, NESTED = 0x1, 0x10
 FUTURE_FLAGS = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names}) & ~NESTED
 
 COPY, STORE_FAST, EXTENDED_ARG = (dis.opmap[name] for name in ("COPY", "STORE_FAST", "EXTENDED_ARG"))
@@ -67,10 +70,30 @@ def compile_function(
     if class_name is not None:
         factory = _class(class_name, [factory], position)
     tree = ast.Module([factory], [])
-    code: CodeType = compile(tree, filename, "exec", flags=flags & FUTURE_FLAGS, dont_inherit=True)
+    with quietly():
+        code: CodeType = compile(tree, filename, "exec", flags=flags & FUTURE_FLAGS, dont_inherit=True)
     for name in [*([class_name] if class_name is not None else []), FACTORY, node.name]:
         code = next(const for const in code.co_consts if isinstance(const, CodeType) and const.co_name == name)
     return code
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Without what parsing and compiling warn of: that was said for the native code.
+
+    `warnings.catch_warnings` would make the interpreter forget which of the user's warnings it has shown already.
+    """
+    shown, thread = warnings.showwarning, threading.get_ident()
+
+    def show(*args: Any, **named: Any) -> None:
+        if threading.get_ident() != thread:
+            shown(*args, **named)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = shown
 
 
 def parameters_named(names: Sequence[str], position: dict[str, int]) -> list[ast.arg]:
@@ -146,16 +169,18 @@ def finish(code: CodeType, plain: CodeType, barriers: Mapping[str, object], *, p
     def constant(const: object) -> object:
         return barriers.get(const, renamed(const)) if isinstance(const, str) else const
 
-    def walk(inner: CodeType, qualname: str) -> CodeType:
+    def walk(inner: CodeType, qualname: str, nested: int) -> CodeType:
+        is_function = inner.co_flags & OPTIMIZED and not (inner is code and name == "<module>")
+        around = NESTED if is_function else nested
         consts = tuple(
-            walk(const, renamed(const.co_qualname)) if isinstance(const, CodeType) else constant(const)
+            walk(const, renamed(const.co_qualname), around) if isinstance(const, CodeType) else constant(const)
             for const in inner.co_consts
         )
-        made = inner.replace(co_consts=consts, co_qualname=qualname)
+        flags = inner.co_flags & ~NESTED | (nested if is_function else 0)
+        made = inner.replace(co_consts=consts, co_qualname=qualname, co_flags=flags)
         return patch(made) if patched else made
 
-    flags = (code.co_flags & ~NESTED) | (plain.co_flags & NESTED)
-    return walk(code, name).replace(co_name=plain.co_name, co_flags=flags)
+    return walk(code, name, plain.co_flags & NESTED).replace(co_name=plain.co_name)
 
 
 def patch(code: CodeType) -> CodeType:

@@ -9,17 +9,21 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daifu_ipy.engine.action import ActionResult, Namespace, run_action
+from daifu_ipy.engine.action_code import only_looks
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.frames import forget, write
 from daifu_ipy.engine.invariants import check
 from daifu_ipy.engine.location import CannotResume, Location, locate
-from daifu_ipy.engine.repairs import Ending, Repair
+from daifu_ipy.engine.repairs import Action, Ending, Repair
 from daifu_ipy.engine.scopes import COMPREHENSIONS, HIDDEN, bound_names, own_nodes
 from daifu_ipy.engine.shapes import BOX, ONCE, STATE
 from daifu_ipy.engine.unit import ITERATIONS, LOOPS, Unit, blocks
+
+if TYPE_CHECKING:
+    from daifu_ipy.engine.choices import Preview
 
 OPEN_SLOTS = frozenset("ixyepghds")
 """Slots that hold something only while they are not None (`shapes`)."""
@@ -86,6 +90,16 @@ class CrashFrame:
             self.unit.plain.co_filename,
             self.unit.qualname,
         )
+
+    @property
+    def progress(self) -> tuple[LoopState, ...]:
+        """Where every loop around its statement stands, outermost first."""
+        return _progress(self)
+
+    @property
+    def repeats(self) -> tuple[str, ...]:
+        """The calls and assignment expressions that had begun: a retry runs them again."""
+        return _repeats(self)
 
     def namespace(self) -> Namespace:
         """Its variables for an action."""
@@ -229,6 +243,8 @@ class Crash:
         The exception; None once the crash is closed.
     refusal
         Why the last repair could not be applied, or None.
+    acted
+        The actions that ran before the repair was decided, and ended well; those that only look are left out.
     """
 
     def __init__(
@@ -243,6 +259,7 @@ class Crash:
         self._outer = outer
         self._frames: tuple[CrashFrame, ...] | None = None
         self.refusal: str | None = None
+        self.acted: tuple[Action, ...] = ()
         self.summary = f"{type(exception).__name__}: {_one_line(exception)}"
         self.restart = innermost.restart
         self.traceback = traceback
@@ -287,7 +304,7 @@ class Crash:
     @property
     def repeats(self) -> tuple[str, ...]:
         """The calls and assignment expressions that had begun: a retry runs them again."""
-        return _repeats(self.innermost) if self.innermost else ()
+        return self.innermost.repeats if self.innermost else ()
 
     @property
     def stale(self) -> tuple[str, ...]:
@@ -297,20 +314,33 @@ class Crash:
     @property
     def progress(self) -> tuple[LoopState, ...]:
         """Where every loop around the crash stands, outermost first."""
-        return _progress(self.innermost) if self.innermost else ()
+        return self.innermost.progress if self.innermost else ()
+
+    def failed_again(self, frame: int = 0) -> bool | None:
+        """Whether a frame's statement, run again by a repair, has failed again with no success in between.
+
+        None where it can't be told, as at the header of a loop.
+        """
+        from daifu_ipy.engine.again import failed_again
+
+        chosen = self.frame(frame)
+        return None if chosen is None else failed_again(chosen, self.traceback if frame == 0 else None)
 
     def action(self, code: str, frame: int = 0) -> ActionResult:
         """Run `code` in the crashed namespace of one frame; the crash stays pending."""
         chosen = self.frame(frame)
         if chosen is None:
             return ActionResult("", None, f"there is no vaccinated frame {frame}; there are {len(self.frames)}")
-        return chosen.run(transform_action(code))
+        result = chosen.run(transform_action(code))
+        if result.ok and not only_looks(code):
+            self.acted += (Action(code, frame),)
+        return result
 
-    def preview(self, source: str) -> object:
-        """What surgery with `source` would do: the restart location, or why it would be refused."""
+    def preview(self, source: str, restart_at: str | int | None = None, frame: int = 0) -> Preview:
+        """What surgery with `source` would do: where the run goes on, and where it could; `Refusal` if nowhere."""
         from daifu_ipy.engine.surgery import preview
 
-        return preview(self, source)
+        return preview(self, source, restart_at, frame)
 
     def decide(self, repair: Repair | Ending) -> bool:
         """Decide this crash from any thread. The first decision wins; False means that another was first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dis
 import functools
 import sys
@@ -19,10 +20,11 @@ from daifu_ipy.engine.crash import Crash, CrashFrame, frame_of, position_of
 from daifu_ipy.engine.frames import entry_of, forget, look
 from daifu_ipy.engine.handled import SKIP, Place, is_stop, protocol_exception, thrown_in, would_handle
 from daifu_ipy.engine.location import CannotResume, Location, barrier_of
-from daifu_ipy.engine.managers import Manager, current_manager, manager_by_api, settings
+from daifu_ipy.engine.managers import Manager, current_manager, manager_by_api, rehearsing, settings
 from daifu_ipy.engine.native import barrier_in, is_injected, stands_aside
 from daifu_ipy.engine.repairs import Abort, Refusal, Repair
 from daifu_ipy.engine.shapes import BARE_RAISE
+from daifu_ipy.engine.undecided import Undecided
 from daifu_ipy.engine.unit import TRIES, WITHS, Span, Unit, WithNode, end_of
 
 FORWARDED, ABORTED = "@daifu_forwarded", "@daifu_aborted"
@@ -42,6 +44,16 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+
+
+@contextlib.contextmanager
+def part_of_a_repair() -> Iterator[None]:
+    """What this block runs on this thread belongs to a repair, as the repr of a variable does: it can't crash."""
+    before, _thread.repairing = _thread.repairing, True
+    try:
+        yield
+    finally:
+        _thread.repairing = before
 
 
 def intercept(
@@ -119,7 +131,11 @@ def _is_crash(barrier: Barrier, frame: FrameType, exception: BaseException, key:
         return _own_place(barrier, frame, exception, key) if asked is frame else _place(asked)
 
     verdict = would_handle(exception, frame, locate=locate)
-    return verdict.handled is False or (verdict.handled is None and settings.intercept == "unhandled")
+    if verdict.handled is None and settings.intercept != "unhandled":
+        unit = barrier.unit
+        settings.undecided.add(Undecided(type(exception).__name__, unit.qualname, unit.plain.co_filename, verdict.by))
+        return False
+    return verdict.handled is not True
 
 
 def _is_thrown_in(frame: FrameType, exception: BaseException) -> bool:
@@ -317,15 +333,18 @@ def _ask(crash: Crash, manager: Manager) -> Decision:
 
 
 def _apply(crash: Crash, repair: Repair) -> Plan | None:
-    if crash.frame(repair.frame) is None:
-        raise Refusal(f"there is no vaccinated frame {repair.frame}: the stack has {len(crash.frames)}")
-    for number, code in enumerate(repair.actions, 1):
-        result = crash.action(code, repair.frame)
+    actions = list(repair.each_action())
+    for index in (repair.frame, *(action.frame for action in actions)):
+        if crash.frame(index) is None:
+            raise Refusal(f"there is no vaccinated frame {index}: the stack has {len(crash.frames)}")
+    before = crash.acted
+    for number, action in enumerate(actions, 1):
+        result = crash.action(action.code, action.frame)
         if result.error is not None:
             raise Refusal(f"action {number} failed: {result.error}")
-    if isinstance(repair.then, Abort):
-        return None
-    return plan_for(crash, repair.frame, repair.then)
+    plan = None if isinstance(repair.then, Abort) else plan_for(crash, repair.frame, repair.then)
+    crash.acted = before  # they are part of the repair; of a refused one, they are done and belong to the next
+    return plan
 
 
 def _vaccinated_callers(frame: FrameType) -> Iterator[tuple[FrameType, Barrier]]:
@@ -340,7 +359,7 @@ def _vaccinated_callers(frame: FrameType) -> Iterator[tuple[FrameType, Barrier]]
 
 def _is_carrier(frame: FrameType) -> bool:
     """Whether a frame is of the machinery that hands an exception from one task or thread to another."""
-    return frame.f_globals.get("__name__", "").startswith(("asyncio.", "concurrent.futures."))
+    return str(frame.f_globals.get("__name__")).startswith(("asyncio.", "concurrent.futures."))
 
 
 def _is_carried(frame: FrameType) -> bool:
@@ -372,7 +391,7 @@ def _opname(code: CodeType, lasti: int) -> str:
 
 
 def _close(crash: Crash, repair: Repair | None, seconds: float, outcome: str, keep: CrashFrame | None = None) -> None:
-    for tell in settings.on_closed:
+    for tell in () if rehearsing.get() else settings.on_closed:
         tell(crash, repair, seconds, outcome)
     crash.close(outcome, keep)
 

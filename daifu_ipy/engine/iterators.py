@@ -66,3 +66,11 @@ def _runs(function: Any, code: CodeType | None) -> bool:
     if isinstance(function, FunctionType):
         return function.__code__ is code
     return code is None and callable(function) and not hasattr(type(function), "__next__")
+
+
+def items_taken(iterator: Any) -> int | None:
+    """How many items a loop has taken from its iterator; None if that can't be known without asking it."""
+    if type(iterator) in (enumerate, type(iter([])), type(iter(()))):
+        _, arguments, *index = iterator.__reduce__()
+        return items_taken(arguments[0]) if type(iterator) is enumerate else (index[0] if index else None)
+    return None

@@ -43,6 +43,10 @@ Kind: TypeAlias = Literal[
 
 JumpKind: TypeAlias = type[ast.Return] | type[ast.Break] | type[ast.Continue]
 
+Leaving: TypeAlias = tuple[str, str]
+"""How something is left before the run goes on, and in which variable it is: ``"exit"`` or ``"async exit"`` (a bound
+``__exit__``), ``"drop"`` (a live iterator), ``"unbind"`` (the ``as`` variable of a handler)."""
+
 RAISING = -1
 """Pending completion: an exception waits (`shapes`, slot k)."""
 
@@ -67,6 +71,8 @@ class Location:
         For each ``finally`` body on the path, outermost first: the completion that waits for its end.
     jump
         The kind of jump, where a repair puts one there.
+    left
+        What a surgery leaves before the run goes on, outermost first.
     """
 
     statement: ast.stmt
@@ -74,6 +80,7 @@ class Location:
     index: int = 0
     pending: tuple[int, ...] = ()
     jump: JumpKind | None = None
+    left: tuple[Leaving, ...] = ()
 
     def at(self, kind: Kind) -> Location:
         """The same place, another way to go on."""

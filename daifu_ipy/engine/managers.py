@@ -8,12 +8,18 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from daifu_ipy.engine.remembered import Remembered
+from daifu_ipy.engine.undecided import Log
+
 if TYPE_CHECKING:
     from daifu_ipy.engine.crash import Crash
 
 Manager: TypeAlias = "Callable[[Crash], Any]"
 
 _local: ContextVar[Manager | None] = ContextVar("daifu_ipy repair manager", default=None)
+
+rehearsing: ContextVar[bool] = ContextVar("daifu_ipy rehearsal", default=False)
+"""A crash of a self-test is told to nobody."""
 
 
 @dataclass
@@ -24,6 +30,8 @@ class _Settings:
     default: Manager | None = None
     intercept: str = "auto"  # or "all", "unhandled"
     pending: list[Crash] = field(default_factory=list)
+    undecided: Log = field(default_factory=Log)
+    remembered: Remembered = field(default_factory=Remembered)  # vaccinated by API
     on_closed: list[Callable[[Crash, Any, float, str], None]] = field(default_factory=list)
     on_release: list[Callable[[BaseException], None]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -1,8 +1,9 @@
-"""Matching an edited unit with the one that crashed: which loops live on, and where the edit begins.
+"""Matching an edited unit with the one that crashed: what around the crash lives on in the new text.
 
-Blocks are matched from the outside in, along the path to the crashed statement. In each block equal statements are
-anchors (longest common subsequence, so that order is kept); what stands between two anchors was edited. A compound
-statement on the path that was edited is matched with the most similar statement of its kind in the same gap.
+The path to the crashed statement is followed from the outside in. In each block equal statements are anchors (longest
+common subsequence, so that order is kept); between them a construct on the path is the most similar one of its kind,
+or the edit has put something new around it, or has taken it away from around what it held. Of all these readings the
+one with the most in common counts.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from daifu_ipy.engine.unit import Block, Unit, blocks
+from daifu_ipy.engine.subsequence import common
+from daifu_ipy.engine.unit import ITERATIONS, TRIES, WITHS, Block, Unit, blocks
+
+WRAPPED = -0.25
+"""What it counts for a reading that something was put around the path, or taken away."""
 
 
 def same(old: ast.AST, new: ast.AST) -> bool:
@@ -22,132 +26,203 @@ def same(old: ast.AST, new: ast.AST) -> bool:
     return ast.dump(old) == ast.dump(new)
 
 
-def common(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Index pairs of a longest common subsequence."""
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    inner = _common(old[start : len(old) - end], new[start : len(new) - end])
-    tail = [(len(old) - k, len(new) - k) for k in range(end, 0, -1)]
-    return [*((k, k) for k in range(start)), *((i + start, j + start) for i, j in inner), *tail]
+@dataclass(frozen=True)
+class Pair:
+    """A construct around the crash, and its block that leads inwards: in the old text, in the new one, or in both."""
 
-
-def _common(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    rows = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
-    for i in range(len(old) - 1, -1, -1):
-        for j in range(len(new) - 1, -1, -1):
-            rows[i][j] = rows[i + 1][j + 1] + 1 if old[i] == new[j] else max(rows[i + 1][j], rows[i][j + 1])
-    pairs, i, j = [], 0, 0
-    while i < len(old) and j < len(new):
-        if old[i] == new[j]:
-            pairs.append((i, j))
-            i, j = i + 1, j + 1
-        elif rows[i + 1][j] >= rows[i][j + 1]:
-            i += 1
-        else:
-            j += 1
-    return pairs
+    old: ast.stmt | None
+    old_block: Block | None
+    new: ast.stmt | None = None
+    new_block: Block | None = None
 
 
 @dataclass(frozen=True)
-class Level:
-    """One block on the path to the crash, in the old and in the new text.
+class Gap:
+    """Where a statement that is gone stood in the new text: before index `start` of `statements`.
 
-    `old` and `new` are the block's statements, `index` that of the statement on the path in `old`, `counterpart` the
-    statement in `new` that it lives on in (None: there is none).
+    `hollow`: the construct whose block it was the last of, and that has no such block any more.
     """
 
-    old: list[ast.stmt]
-    new: list[ast.stmt]
-    index: int
-    counterpart: ast.stmt | None
-    gap: tuple[int, int]  # where in `new` the statement on the path was edited
-
-    @cached_property
-    def _pairs(self) -> list[tuple[int, int]]:
-        return common([ast.dump(s) for s in self.old[: self.index]], [ast.dump(s) for s in self.new[: self.gap[1]]])
-
-    @cached_property
-    def first_edit(self) -> int | None:
-        """Index in `new` of the first statement before the path's that is new or was changed; None if there is none."""
-        matched = {j for _, j in self._pairs}
-        end = self.gap[0] if self.counterpart is None else self.new.index(self.counterpart)
-        return next((j for j in range(end) if j not in matched), None)
+    statements: list[ast.stmt]
+    start: int
+    hollow: ast.stmt | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Match:
-    """The path to the crash, block by block, as far as the new text has it."""
+    """The constructs around the crash, outermost first, and what the crashed statement is in the new text.
 
-    levels: list[Level] = field(default_factory=list)
-    counterparts: dict[ast.stmt, ast.stmt] = field(default_factory=dict)
+    `counterpart` is None where it is gone; `gap` says then where it stood.
+    """
+
+    pairs: tuple[Pair, ...]
+    counterpart: ast.stmt | None
+    gap: Gap
+    score: float = field(default=0.0, compare=False)
+
+    @cached_property
+    def living(self) -> dict[ast.stmt, Pair]:
+        """The constructs of the old text that the new one has too, with the same block around the crash."""
+        return {pair.old: pair for pair in self.pairs if pair.old is not None and pair.new is not None}
+
+    def within(self, pair: Pair, worth: float) -> Match:
+        """The same with one more construct around it."""
+        return Match((pair, *self.pairs), self.counterpart, self.gap, self.score + worth)
 
 
 def match(old: Unit, new: Unit, crashed: ast.stmt) -> Match:
-    """Match the path to `crashed` in the old unit with the new unit's blocks."""
-    found = Match()
-    steps = [*old.path(crashed), (crashed, Block(None, "", 0, []))]
-    statements = new.body.statements
-    siblings = old.body.statements
-    for statement, inner in steps:
-        level = _level(siblings, statements, statement)
-        found.levels.append(level)
-        if level.counterpart is None:
-            break
-        found.counterparts[statement] = level.counterpart
-        if statement is crashed:
-            break
-        block = _same_block(level.counterpart, inner)
+    """Match the path to `crashed` in the old unit with the new unit."""
+    return _Matching(old, new, crashed).find(0, new.body.statements, 0, len(new.body.statements))
+
+
+class _Matching:
+    """Finds step `i` of the path (a construct, at last the crashed statement) among statements of the new text."""
+
+    def __init__(self, old: Unit, new: Unit, crashed: ast.stmt) -> None:
+        self.old = old
+        self.new = new
+        self.steps = [*old.path(crashed), (crashed, Block(None, "", 0, []))]
+        self._dumps: dict[ast.AST, str] = {}
+        self._parts: dict[ast.stmt, Counter[str]] = {}
+        self._headers: dict[ast.stmt, str] = {}
+        self._inside: dict[ast.stmt, frozenset[str]] = {}
+        self._found: dict[tuple[int, int, int, int], Match] = {}
+
+    def find(self, i: int, statements: list[ast.stmt], start: int, end: int) -> Match:
+        key = (i, id(statements), start, end)
+        if key not in self._found:
+            self._found[key] = self._find(i, statements, start, end)
+        return self._found[key]
+
+    def _find(self, i: int, statements: list[ast.stmt], start: int, end: int) -> Match:
+        statement = self.steps[i][0]
+        siblings = self.old.block_of[statement].statements
+        index = next(k for k, sibling in enumerate(siblings) if sibling is statement)
+        ours, theirs = [self._dump(s) for s in siblings], [self._dump(s) for s in statements[start:end]]
+        pairs = [(p, q + start) for p, q in common(ours, theirs)]
+        exact = next((q for p, q in pairs if p == index), None)
+        if exact is None and ours.count(ours[index]) == theirs.count(ours[index]) == 1:
+            exact = start + theirs.index(ours[index])  # it was moved
+        if exact is not None:
+            return self._unchanged(i, statements, exact)
+        first = max((q + 1 for p, q in pairs if p < index), default=start)
+        last = min((q for p, q in pairs if p > index), default=end)
+        readings = [self._gone(i, statements, first)]
+        readings += [self._alive(i, new, statements, k) for k, new in enumerate(statements[first:last], first)]
+        wrappers = [new for new in statements[first:last] if self._holds(new, i)]
+        readings += [self._wrapped(i, new, block) for new in wrappers for block in self._blocks(new)]
+        if i + 1 < len(self.steps):
+            inside = self.find(i + 1, statements, first, last)
+            readings.append(inside.within(Pair(*self.steps[i]), WRAPPED))
+        return max(readings, key=lambda reading: reading.score)
+
+    def _dump(self, statement: ast.AST) -> str:
+        if statement not in self._dumps:
+            self._dumps[statement] = ast.dump(statement)
+        return self._dumps[statement]
+
+    def _blocks(self, new: ast.stmt) -> list[Block]:
+        """The blocks of a construct of the new text, as its unit has them."""
+        return [self.new.block_of[block.statements[0]] for block in blocks(new) if block.statements]
+
+    def _header(self, statement: ast.stmt) -> str:
+        if statement not in self._headers:
+            self._headers[statement] = header(statement)
+        return self._headers[statement]
+
+    def _holds(self, new: ast.stmt, i: int) -> bool:
+        """Whether what step `i` begins with stands somewhere in `new`."""
+        if new not in self._inside:
+            inside = (node for node in ast.walk(new) if isinstance(node, ast.stmt) and node is not new)
+            self._inside[new] = frozenset(map(self._header, inside)) if any(blocks(new)) else frozenset()
+        return self._header(self.steps[i][0]) in self._inside[new]
+
+    def _likeness(self, old: ast.stmt, new: ast.stmt) -> float:
+        """The share of their parts that two statements have in common."""
+        for statement in (old, new):
+            if statement not in self._parts:
+                self._parts[statement] = Counter(self._dump(part) for part in _parts(statement))
+        parts, others = self._parts[old], self._parts[new]
+        return (parts & others).total() / max(1, (parts | others).total())
+
+    def _unchanged(self, i: int, statements: list[ast.stmt], index: int) -> Match:
+        """Step `i` is this statement, letter for letter, and so is all in it."""
+        if i + 1 == len(self.steps):
+            return Match((), statements[index], Gap(statements, index), 4.0)
+        owner, inner = self.steps[i]
+        block = next(b for b in self._blocks(statements[index]) if (b.field, b.index) == (inner.field, inner.index))
+        following = next(k for k, s in enumerate(inner.statements) if s is self.steps[i + 1][0])
+        return self._unchanged(i + 1, block.statements, following).within(
+            Pair(owner, inner, statements[index], block), 2.5
+        )
+
+    def _gone(self, i: int, statements: list[ast.stmt], index: int, hollow: ast.stmt | None = None) -> Match:
+        removed = tuple(Pair(*step) for step in self.steps[i:-1])
+        return Match(removed, None, Gap(statements, index, hollow))
+
+    def _alive(self, i: int, new: ast.stmt, statements: list[ast.stmt], index: int) -> Match:
+        """Step `i` was edited, and is `new` now."""
+        owner, inner = self.steps[i]
+        if type(owner) is not type(new):
+            return self._gone(i, statements, index)
+        likeness, is_same = self._likeness(owner, new), self._header(owner) == self._header(new)
+        if not (likeness or is_same or _source(owner) == _source(new) is not None):
+            return self._gone(i, statements, index)
+        worth = 0.5 + likeness + is_same
+        if i + 1 == len(self.steps):
+            return Match((), new, Gap(statements, index), worth)
+        place = counterpart_of(new, owner, inner)
+        block = next((b for b in self._blocks(new) if (b.field, b.index) == place), None)
         if block is None:
-            break
-        siblings, statements = inner.statements, block.statements
-    return found
+            lost = self._gone(i, statements, index + 1, hollow=new)
+            return Match(lost.pairs, None, lost.gap, worth - 1.0)
+        inside = self.find(i + 1, block.statements, 0, len(block.statements))
+        return inside.within(Pair(owner, inner, new, block), worth)
+
+    def _wrapped(self, i: int, new: ast.stmt, block: Block) -> Match:
+        """Step `i` is inside `new`, which was put around it."""
+        inside = self.find(i, block.statements, 0, len(block.statements))
+        return inside.within(Pair(None, None, new, block), WRAPPED)
 
 
-def _same_block(statement: ast.stmt, inner: Block) -> Block | None:
-    for block in blocks(statement):
-        if block.field == inner.field and block.index == inner.index and block.statements:
-            return block
-    return None
+def counterpart_of(new: ast.stmt, old: ast.stmt, inner: Block) -> tuple[str, int]:
+    """Field and index of the block of `new` that is what `inner` was of `old`; handlers and cases may have moved."""
+    index = inner.index
+    if inner.field in ("handler", "case"):
+        ours, theirs = _heads(old), _heads(new)
+        if not (index < len(theirs) and theirs[index] == ours[index]) and theirs.count(ours[index]) == 1:
+            index = theirs.index(ours[index])
+    return inner.field, index
 
 
-def _level(old: list[ast.stmt], new: list[ast.stmt], statement: ast.stmt) -> Level:
-    index = next(i for i, sibling in enumerate(old) if sibling is statement)
-    pairs = common([ast.dump(s) for s in old], [ast.dump(s) for s in new])
-    exact = next((j for i, j in pairs if i == index), None)
-    if exact is not None:
-        return Level(old, new, index, new[exact], (exact, exact + 1))
-    start = max((j + 1 for i, j in pairs if i < index), default=0)
-    end = min((j for i, j in pairs if i > index), default=len(new))
-    similar = [new for new in new[start:end] if type(new) is type(statement) and not _wraps(new, statement)]
-    best = similar[0] if len(similar) == 1 else max(similar, key=lambda new: _likeness(statement, new), default=None)
-    return Level(old, new, index, best, (start, end))
+def _heads(statement: ast.stmt) -> list[str]:
+    """What chooses each handler, or each case."""
+    if isinstance(statement, TRIES):
+        return ["" if handler.type is None else ast.dump(handler.type) for handler in statement.handlers]
+    return [ast.dump(case.pattern) for case in statement.cases] if isinstance(statement, ast.Match) else []
 
 
-def _wraps(new: ast.stmt, old: ast.stmt) -> bool:
-    """Whether `new` is another statement around the old one, which lives on inside it."""
-    header = _header(old)
-    if _header(new) == header:
-        return False
-    inside = [node for node in ast.walk(new) if isinstance(node, ast.stmt) and node is not new]
-    return any(type(node) is type(old) and _header(node) == header for node in inside)
-
-
-def _header(statement: ast.stmt) -> str:
-    """A compound statement without its blocks."""
+def header(statement: ast.stmt) -> str:
+    """A compound statement without what stands in its blocks."""
     bare = copy.copy(statement)
-    for block in {"body", "orelse", "finalbody", "handlers", "cases"} & set(statement._fields):
+    for block in {"body", "orelse", "finalbody"} & set(statement._fields):
         setattr(bare, block, [])
+    for clauses in {"handlers", "cases"} & set(statement._fields):
+        setattr(bare, clauses, [_bare(clause) for clause in getattr(statement, clauses)])
     return ast.dump(bare)
 
 
-def _likeness(old: ast.stmt, new: ast.stmt) -> float:
-    """The share of their parts that two statements have in common."""
-    parts, others = (Counter(ast.dump(part) for part in _parts(statement)) for statement in (old, new))
-    return (parts & others).total() / max(1, (parts | others).total())
+def _bare(clause: ast.AST) -> ast.AST:
+    bare = copy.copy(clause)
+    bare.body = []  # type: ignore[attr-defined]
+    return bare
+
+
+def _source(statement: ast.stmt) -> str | None:
+    """What a loop goes through, or what a ``with`` enters."""
+    if isinstance(statement, ITERATIONS):
+        return ast.dump(statement.iter)
+    return ast.dump(statement.items[0].context_expr) if isinstance(statement, WITHS) else None
 
 
 def _parts(statement: ast.stmt) -> list[ast.AST]:
@@ -156,3 +231,6 @@ def _parts(statement: ast.stmt) -> list[ast.AST]:
     if not inner:
         return [node for node in ast.walk(statement) if isinstance(node, ast.expr)]
     return [part for inside in inner for part in (_parts(inside) if any(blocks(inside)) else [inside])]
+
+
+__all__ = ["Gap", "Match", "Pair", "counterpart_of", "header", "match", "same"]

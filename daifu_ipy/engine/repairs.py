@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, TypeGuard
 
@@ -120,13 +120,34 @@ _BARE: dict[type, Ending] = {made: made() for made in (Pass, Skip, Continue, Bre
 
 
 @dataclass(frozen=True)
+class Action:
+    """Code that runs in the crashed namespace of one frame.
+
+    Parameters
+    ----------
+    code
+        Python text.
+    frame
+        Which vaccinated frame on the stack: 0 is the innermost.
+    """
+
+    code: str
+    frame: int = 0
+
+    def __post_init__(self) -> None:
+        """Check what came over the border."""
+        _expect_text(self.code, "an action")
+        _check_frame(self.frame)
+
+
+@dataclass(frozen=True)
 class Repair:
     """The one object that managers, rules, the history and ranks speak.
 
     Parameters
     ----------
     actions
-        Python texts that run, in order, in the crashed namespace.
+        Python texts that run, in order, in the crashed namespace; an `Action` says in that of another frame.
     then
         The ending; a class without required fields (``Pass``) stands for its instance.
     frame
@@ -140,7 +161,7 @@ class Repair:
         If `frame` is negative.
     """
 
-    actions: tuple[str, ...] = ()
+    actions: tuple[str | Action, ...] = ()
     then: Ending = Pass()
     frame: int = 0
 
@@ -148,10 +169,7 @@ class Repair:
         """Check what came over the border; take a list of actions and a bare ending class too."""
         object.__setattr__(self, "actions", _checked_actions(self.actions))
         object.__setattr__(self, "then", _checked_ending(self.then, "then"))
-        if not _is_int(self.frame):
-            raise TypeError(f"frame must be an int (0: the innermost unit), not {_kind(self.frame)}")
-        if self.frame < 0:
-            raise ValueError(f"frame must not be negative, but is {self.frame}")
+        _check_frame(self.frame)
 
     @classmethod
     def of(cls, value: object) -> Repair:
@@ -176,10 +194,15 @@ class Repair:
         """The ending's word: ``"pass"``, ``"skip"``, ..."""
         return _WORDS[type(self.then)]
 
+    def each_action(self) -> Iterator[Action]:
+        """The actions, each with its frame."""
+        return (a if isinstance(a, Action) else Action(a, self.frame) for a in self.actions)
+
     def to_json(self) -> dict[str, Any]:
         """Give this repair as a plain dict that `from_json` reads."""
         then = {"kind": self.word} | vars(self.then)
-        return {_TAG: REPAIR_VERSION, "actions": list(self.actions), "then": then, "frame": self.frame}
+        actions = [dict(vars(a)) if isinstance(a, Action) else a for a in self.actions]
+        return {_TAG: REPAIR_VERSION, "actions": actions, "then": then, "frame": self.frame}
 
     @classmethod
     def from_json(cls, data: object) -> Repair:
@@ -198,9 +221,18 @@ class Repair:
         _refuse_unknown(data, {_TAG, "actions", "then", "frame"}, "a repair")
         try:
             ending = _ending_from_json(data.get("then", {"kind": "pass"}))
-            return cls(data.get("actions", ()), ending, data.get("frame", 0))
+            return cls(_actions_from_json(data.get("actions", ())), ending, data.get("frame", 0))
         except TypeError as error:
             raise ValueError(f"not a repair: {error}") from None
+
+
+def _actions_from_json(data: Any) -> Any:
+    if not isinstance(data, list | tuple):
+        return data
+    for action in data:
+        if isinstance(action, Mapping):
+            _refuse_unknown(action, {"code", "frame"}, "an action")
+    return [Action(a.get("code", ""), a.get("frame", 0)) if isinstance(a, Mapping) else a for a in data]
 
 
 def _ending_from_json(data: object) -> Ending:
@@ -233,13 +265,21 @@ def _checked_ending(value: object, where: str, also: str = "") -> Ending:
     )
 
 
-def _checked_actions(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
+def _check_frame(value: object) -> None:
+    if not _is_int(value):
+        raise TypeError(f"frame must be an int (0: the innermost unit), not {_kind(value)}")
+    if value < 0:
+        raise ValueError(f"frame must not be negative, but is {value}")
+
+
+def _checked_actions(value: object) -> tuple[str | Action, ...]:
+    if isinstance(value, str | Action):
         raise TypeError("actions must be a tuple of Python texts: write actions=(code,)")
     if not isinstance(value, (tuple, list)):
         raise TypeError(f"actions must be a tuple of Python texts, not {_kind(value)}")
     for action in value:
-        _expect_text(action, "an action")
+        if not isinstance(action, Action):
+            _expect_text(action, "an action")
     return tuple(value)
 
 

@@ -54,7 +54,7 @@ class Procedure:
 
     def body(self) -> list[ast.stmt]:
         """The statements from the location to the unit's end."""
-        made = [*self._crashed(), *self._following(self.location.statement)]
+        made = [*self._leave(), *self._crashed(), *self._following(self.location.statement)]
         for owner, block in reversed(self.path):
             made = [*self._around(owner, block, made), *self._following(owner)]
         return made
@@ -63,6 +63,29 @@ class Procedure:
         siblings = self.unit.block_of[statement].statements
         index = next(i for i, sibling in enumerate(siblings) if sibling is statement)
         return self.shapes.block(siblings[index + 1 :])
+
+    def _leave(self) -> list[ast.stmt]:
+        """Leave what a surgery has taken away from around the location, innermost first."""
+        at = self.shapes.head(self.location.statement)
+        made: list[ast.stmt] = []
+        for how, name in reversed(self.location.left):
+            if how in ("exit", "async exit"):
+                made = self._exit(at, name, made, is_async=how == "async exit")
+            else:
+                made += [*at.clear([name]), at.delete(name)]  # an ``as`` variable may be unbound
+        return made
+
+    def _exit(self, at: At, name: str, body: list[ast.stmt], *, is_async: bool) -> list[ast.stmt]:
+        """Exit a block, as Python does after `body`."""
+        nothing: list[ast.expr] = [at.constant(None) for _ in range(3)]
+        failed: ast.expr = at.apply(at.name(name), at.star(at.call("exc_info")))
+        ended: ast.expr = at.apply(at.name(name), *nothing)
+        if is_async:
+            failed, ended = at.awaited(failed), at.awaited(ended)
+        done: list[ast.stmt] = [at.expr(ended)]
+        if body:
+            done = [at.attempt(body, [at.unless(failed, [at.reraise()])], orelse=done)]
+        return [at.attempt(done, finalbody=[at.delete(name)])]
 
     # the crashed statement
 

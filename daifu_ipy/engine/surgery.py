@@ -8,55 +8,46 @@ constructs on the path move over to their counterparts.
 from __future__ import annotations
 
 import ast
-import itertools
 import linecache
 from dataclasses import dataclass, replace
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import Any
 
-from daifu_ipy.engine.applying import Plan, arriving, check_loop, procedure
-from daifu_ipy.engine.barrier import Barrier
+from daifu_ipy.engine import versions
+from daifu_ipy.engine.additions import bind_globals, check_known, not_run
+from daifu_ipy.engine.applying import Plan, check_loop
 from daifu_ipy.engine.cells import compile_cell
+from daifu_ipy.engine.changed import changed_functions, check_header
+from daifu_ipy.engine.choices import Choice, Preview, choices
+from daifu_ipy.engine.closures import check_captures
 from daifu_ipy.engine.crash import Crash, CrashFrame
-from daifu_ipy.engine.location import CannotResume, Location
-from daifu_ipy.engine.matching import Match, match, same
+from daifu_ipy.engine.functions import Functions
+from daifu_ipy.engine.home import Home, home_of
+from daifu_ipy.engine.in_place import in_place
+from daifu_ipy.engine.lineage import brought_back, is_newest, newest
+from daifu_ipy.engine.matching import same
+from daifu_ipy.engine.moving import moved
+from daifu_ipy.engine.new_arguments import check_arguments, settle
 from daifu_ipy.engine.repairs import Refusal, Surgery
-from daifu_ipy.engine.scopes import HIDDEN
-from daifu_ipy.engine.swap import Swap, changed_functions, check_captures
+from daifu_ipy.engine.restarting import Place, Restarts
+from daifu_ipy.engine.swap import Swap, prepare_all
 from daifu_ipy.engine.unit import (
     FUNCTIONS,
-    ITERATIONS,
-    LOOPS,
-    TRIES,
-    WITHS,
     FunctionNode,
+    NestedFunction,
     Unit,
-    blocks,
     start_of,
 )
 from daifu_ipy.engine.vaccinate import (
     CannotVaccinate,
     Vaccinated,
     all_functions,
-    class_of_text,
+    find_function,
     native,
     parse,
     vaccinated,
     vaccinated_cell,
 )
-
-_numbers = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Preview:
-    """What a surgery would do: where the run goes on, why there, and which functions are replaced."""
-
-    line: int
-    statement: str
-    kind: str
-    reason: str
-    replaced: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -67,17 +58,27 @@ class Operation:
     swaps: tuple[Swap, ...]
     reason: str
     filename: str
+    source: str  # the text that `filename` stands for
+    shift: int = 0  # how many lines of it stand before the first one that was typed
+    restarts: Restarts | None = None
+    place: Place | None = None
 
 
 def operate(crash: Crash, index: int, surgery: Surgery) -> Plan:
     """Apply a surgery to frame `index` of a crash; `Refusal` if it can't be, and then nothing was changed."""
-    operation = _prepare(_frame(crash, index), surgery, crash)
-    text = surgery.source
-    linecache.cache[operation.filename] = (len(text), None, text.splitlines(keepends=True), operation.filename)
-    class_of_text[operation.filename] = operation.plan.barrier.unit.class_name
-    for swap in operation.swaps:
-        swap.apply()
-    return operation.plan
+    with versions.lock:
+        frame = _frame(crash, index)
+        operation = _prepare(frame, surgery, crash)
+        plan, text, swaps = operation.plan, operation.source, operation.swaps
+        prepared = prepare_all(swaps)
+        linecache.cache[operation.filename] = (len(text), None, text.splitlines(keepends=True), operation.filename)
+        went_on = plan.location, plan.barrier.unit
+        versions.record(frame.unit, swaps, surgery.source, operation.filename, went_on)
+        for give in prepared:
+            give()
+        settle(plan.frame, swaps)
+        bind_globals(frame, swaps)
+        return plan
 
 
 def _frame(crash: Crash, index: int) -> CrashFrame:
@@ -87,60 +88,91 @@ def _frame(crash: Crash, index: int) -> CrashFrame:
     return frame
 
 
-def preview(crash: Crash, source: str) -> Preview:
-    """What surgery with `source` would do, for the innermost frame; `Refusal` if it would be refused."""
-    operation = _prepare(_frame(crash, 0), Surgery(source), crash)
-    plan = operation.plan
-    statement = plan.location.statement
+def preview(crash: Crash, source: str, restart_at: str | int | None = None, frame: int = 0) -> Preview:
+    """What surgery of frame `frame` with `source` would do; `Refusal` if it would be refused."""
+    crashed = _frame(crash, frame)
+    operation = _prepare(crashed, Surgery(source, restart_at), crash)
+    location, unit = operation.plan.location, operation.plan.barrier.unit
     names = tuple(swap.name for swap in operation.swaps)
-    return Preview(statement.lineno, plan.barrier.unit.text(statement), plan.location.kind, operation.reason, names)
+    line, text = location.statement.lineno - operation.shift, unit.text(location.statement)
+    offered: tuple[Choice, ...] = (Choice("crash", line, text, location.kind, operation.reason, crashed.repeats),)
+    if operation.restarts is not None:
+        offered = choices(operation.restarts, operation.place)
+    return Preview(line, text, location.kind, operation.reason, names, offered)
 
 
 def _prepare(frame: CrashFrame, surgery: Surgery, crash: Crash) -> Operation:
-    if surgery.restart_at not in (None, "crash"):
-        raise Refusal("restart_at can't be chosen yet: only the default, or 'crash'")
     text = surgery.source
-    filename = f"<daifu surgery {next(_numbers)} of {frame.unit.plain.co_filename.strip('<>')}>"
+    filename = versions.new_filename(frame.unit.plain.co_filename)
     try:
         tree = parse(text, filename)
     except SyntaxError as error:
         raise Refusal(f"the new source does not parse: line {error.lineno}: {error.msg}") from None
+    whole = in_place(frame.unit, text, tree, filename)
+    text, tree = whole.source, _as_it_runs(whole.tree, frame.unit)
     try:
-        new = _new_unit(frame, tree, text, filename)
+        known = Functions(frame.barrier.namespace)
+        home = home_of(frame, crash, tree, known)
+        new = _new_unit(frame, tree, text, filename) if home.namespace is frame.barrier.namespace else None
         unit = new.barrier.unit if new is not None else None
-        swaps = changed_functions(frame, crash, tree, text, filename, skip=unit.node if unit is not None else None)
+        skip = unit.node if unit is not None else None
+        swaps = changed_functions(frame, crash, tree, text, filename, skip, known, home)
     except CannotVaccinate as error:
         raise Refusal(f"the new source can't be vaccinated: {error}") from None
     except SyntaxError as error:
         raise Refusal(f"the new source does not compile: line {error.lineno}: {error.msg}") from None
-    if new is None or same(_code_of(new.barrier.unit), _code_of(frame.unit)):
+    at_line = isinstance(surgery.restart_at, int)
+    if new is None or (not at_line and same(_code_of(new.barrier.unit), _code_of(frame.unit))):
         if not swaps and new is None:
             raise Refusal(f"the new source defines neither {frame.unit.qualname} nor a function that exists")
+        if at_line:
+            raise Refusal(f"restart_at names a line of {frame.unit.qualname}, which the new source does not define")
         plan = _unchanged(frame)
         check_loop(plan, surgery, None)
-        return Operation(plan, tuple(swaps), "the unit is unchanged: the crashed statement runs again", filename)
-    _check_known(new.barrier, tree)
-    found = match(frame.unit, new.barrier.unit, frame.location.statement)
-    location, reason = _restart(frame, new.barrier.unit, found, at_crash=surgery.restart_at == "crash")
-    plan = _moved(frame, new.barrier, location, found)
-    own = Swap.unit(frame, new)
+        reason = _with_note("the unit is unchanged: the crashed statement runs again", frame, tree, home)
+        return Operation(plan, tuple(swaps), reason, filename, text, whole.shift)
+    if not frame.unit.is_notebook_cell:
+        check_known(new.plain, tree, frame.barrier.namespace, swaps, frame)
+    restarts = Restarts(frame, new.barrier.unit, whole.shift)
+    place = restarts.chosen(surgery.restart_at)
+    plan = moved(frame, new.barrier, restarts, place)
+    every = (*Swap.unit(frame, new, known), *swaps)
+    check_arguments(plan.frame, every)
     check_loop(plan, surgery, None)
-    return Operation(plan, (*own, *swaps), reason, filename)
+    reason = _with_note(place.text, frame, tree, home)
+    return Operation(plan, every, reason, filename, text, whole.shift, restarts, place)
 
 
-def _check_known(barrier: Barrier, tree: ast.Module) -> None:
-    """A function that is new in the text of a function is not defined by a surgery, which runs no other code."""
-    if barrier.unit.is_notebook_cell:
-        return
-    defined = {statement.name for statement in tree.body if isinstance(statement, FUNCTIONS)}
-    unknown = sorted(defined & barrier.unit.read_globals - barrier.namespace.keys())
-    if unknown:
-        raise Refusal(f"{', '.join(unknown)} does not exist, and a surgery defines nothing new: an action can")
+def _as_it_runs(tree: ast.Module, unit: Unit) -> ast.Module:
+    """A notebook cell without what its front end runs by itself: the line of the cell magic, ``from __future__``."""
+    if not unit.is_notebook_cell:
+        return tree
+    ran = {start_of(statement) for statement in unit.node.body}
+    apart = [statement for statement in parse(unit.source).body if start_of(statement) not in ran]
+    is_titled = bool(apart) and _is_text(apart[0]) and _is_text(next(iter(tree.body), None))
+    body = [one for one in tree.body[is_titled:] if not any(same(one, other) for other in apart)]
+    return ast.Module(body, tree.type_ignores)
+
+
+def _is_text(statement: ast.stmt | None) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _with_note(reason: str, frame: CrashFrame, tree: ast.Module, home: Home) -> str:
+    is_cell = frame.unit.is_notebook_cell and home.namespace is frame.barrier.namespace
+    note = "" if is_cell else not_run(tree, home.source)
+    return f"{reason}; {note}" if note else reason
 
 
 def _code_of(unit: Unit) -> ast.AST:
     node = unit.node
-    return node if isinstance(node, ast.Module) else ast.Tuple([node.args, *node.body])  # type: ignore[list-item]
+    if isinstance(node, ast.Module):
+        return node
+    return ast.Tuple([node.args, *node.body, node.returns or ast.Pass()])  # type: ignore[list-item]
 
 
 def _unchanged(frame: CrashFrame) -> Plan:
@@ -168,9 +200,9 @@ def _new_unit(frame: CrashFrame, tree: ast.Module, text: str, filename: str) -> 
     node = find_unit(tree, frame.unit, frame.barrier.namespace)
     if node is None:
         return None
-    _check_signature(node, frame.unit)
+    _check_definition(node, frame.unit)
     plain = native(node, frame.unit.plain, frame.unit.class_name, filename, frame.barrier.flags)
-    check_captures(plain, frame.unit.qualname, frame.unit.source)
+    check_captures(plain, frame.unit.qualname, frame.unit.source, text)
     for what, flags in (("a generator", 0x220), ("a coroutine", 0x280)):
         if bool(plain.co_flags & flags) != bool(frame.unit.plain.co_flags & flags):
             raise Refusal(f"{frame.unit.qualname} can't become, or stop being, {what} while it is running")
@@ -205,191 +237,19 @@ def find_unit(tree: ast.Module, unit: Unit, namespace: dict[str, Any]) -> Functi
     return named[0] if len(named) == 1 and is_meant else None
 
 
-def _check_signature(node: FunctionNode, unit: Unit) -> None:
-    if isinstance(unit.node, ast.Module):
+def _check_definition(node: FunctionNode, unit: Unit) -> None:
+    if not isinstance(unit.node, FUNCTIONS):
         return
-    if not same(node.args, unit.node.args):
-        raise Refusal(f"the parameters of {unit.qualname} can't change while it is running (line {node.lineno})")
     if type(node) is not type(unit.node):
         raise Refusal(f"{unit.qualname} can't become a coroutine, or stop being one, while it is running")
-
-
-# where it goes on
-
-
-def _restart(frame: CrashFrame, new: Unit, found: Match, *, at_crash: bool) -> tuple[Location, str]:
-    """The restart location in the new unit, and why there."""
-    path = frame.unit.path(frame.location.statement)
-    loops = [depth for depth, (owner, block) in enumerate(path) if isinstance(owner, LOOPS) and block.field == "body"]
-    iteration = loops[-1] + 1 if loops else 0
-    if len(found.levels) <= iteration - 1 or any(owner not in found.counterparts for owner, _ in path[:iteration]):
-        lost = next(owner for owner, _ in path if owner not in found.counterparts)
-        raise Refusal(f"the {_name(lost)} in line {lost.lineno} is running and has no counterpart in the new source")
-    if not at_crash and not _is_half_done(frame.location, found):
-        for depth in range(iteration, len(found.levels)):
-            edited = _edited(frame, found, depth)
-            if (
-                edited is not None
-                and not _holds_open(path[depth:])
-                and not (iteration == 0 and _reruns_loop(found, depth, edited))
-            ):
-                return _at(new, frame, found, edited), "the first changed statement of the interrupted iteration"
-    return _at_crash(frame, new, found)
-
-
-def _is_half_done(location: Location, found: Match) -> bool:
-    """Going back before the crashed statement would abandon what is open in it: a live iterator, a block."""
-    old, new = location.statement, found.counterparts.get(location.statement)
-    if isinstance(old, ITERATIONS) and isinstance(new, ITERATIONS) and not same(old.iter, new.iter):
-        return False  # its loop starts anew in any case
-    return location.kind not in ("statement", "guard") or isinstance(old, ast.While)
-
-
-def _edited(frame: CrashFrame, found: Match, depth: int) -> ast.stmt | None:
-    """The first changed statement in one block of the path, before the statement on the path or this itself."""
-    level = found.levels[depth]
-    if level.first_edit is not None:
-        return level.new[level.first_edit]
-    on_path = level.old[level.index]
-    if level.counterpart is None:
-        return level.new[level.gap[0]] if level.gap[0] < level.gap[1] else None
-    if (
-        isinstance(on_path, ast.If)
-        and isinstance(level.counterpart, ast.If)
-        and on_path is not frame.location.statement
-    ):
-        return None if same(on_path.test, level.counterpart.test) else level.counterpart
-    return None
-
-
-def _holds_open(path: list[Any]) -> bool:
-    """Going back to the start of this part of the path would leave something open that Python would close."""
-    return any(
-        isinstance(owner, WITHS) or (isinstance(owner, TRIES) and block.field != "body") for owner, block in path
-    )
-
-
-def _reruns_loop(found: Match, depth: int, edited: ast.stmt) -> bool:
-    """A finished loop would run again."""
-    level = found.levels[depth]
-    end = level.new.index(level.counterpart) if level.counterpart is not None else level.gap[1]
-    return any(_has_loop(statement) for statement in level.new[level.new.index(edited) : end])
-
-
-def _has_loop(statement: ast.stmt) -> bool:
-    return isinstance(statement, LOOPS) or any(_has_loop(s) for block in blocks(statement) for s in block.statements)
-
-
-def _at(new: Unit, frame: CrashFrame, found: Match, statement: ast.stmt) -> Location:
-    return Location(statement, "statement", 0, _pending(frame, found, new, statement))
-
-
-def _pending(frame: CrashFrame, found: Match, new: Unit, statement: ast.stmt) -> tuple[int, ...]:
-    """The completions that wait for ``finally`` bodies around the new place; jumps are numbered anew."""
-    kept = frame.location.pending[: sum(block.field == "finalbody" for _, block in new.path(statement))]
-    if any(number > 0 for number in kept):
-        raise Refusal("a finally body that a return, break or continue is waiting for can't be edited while it runs")
-    return kept
-
-
-def _at_crash(frame: CrashFrame, new: Unit, found: Match) -> tuple[Location, str]:
-    old = frame.location.statement
-    level = found.levels[-1]
-    counterpart = found.counterparts.get(old)
-    if counterpart is None:
-        if level.old[level.index] is not old:
-            lost = level.old[level.index]
-            if isinstance(lost, (*LOOPS, *WITHS)):
-                raise Refusal(
-                    f"the {_name(lost)} in line {lost.lineno} is open and has no counterpart in the new source"
-                )
-        return _gone(frame, new, found)
-    kind, index = frame.location.kind, frame.location.index
-    if kind == "exit" and index != 0:
-        raise Refusal("a with statement that is being left by a jump can't be edited")
-    if isinstance(old, ITERATIONS) and isinstance(counterpart, ITERATIONS) and kind in ("next", "unpack"):
-        if not same(old.iter, counterpart.iter):
-            return _at(new, frame, found, counterpart), "the loop's iterable was changed: the loop starts anew"
-        if kind == "unpack" and isinstance(counterpart.target, ast.Name):
-            raise Refusal("the item that could not be unpacked needs a target that unpacks; use an action instead")
-    if isinstance(old, ast.Match) and isinstance(counterpart, ast.Match) and not same(old.subject, counterpart.subject):
-        return _at(new, frame, found, counterpart), "the subject of the match was changed: it is matched anew"
-    if kind == "guard" and not _same_cases(old, counterpart, index):
-        raise Refusal("the cases before the crashed guard were changed: its subject can't be matched again")
-    if kind == "except" and not _same_clauses(old, counterpart, index):
-        raise Refusal("the handlers before the crashed one were changed while their exception was being matched")
-    pending = _pending(frame, found, new, counterpart)
-    return Location(counterpart, kind, index, pending), "the crashed statement"
-
-
-def _same_cases(old: ast.stmt, new: ast.stmt, index: int) -> bool:
-    """The cases that did not match are the same; only the crashed one's guard and body, and later ones, may differ."""
-    if not (isinstance(old, ast.Match) and isinstance(new, ast.Match) and len(new.cases) > index):
-        return False
-    before = all(map(same, old.cases[:index], new.cases[:index]))
-    return before and same(old.cases[index].pattern, new.cases[index].pattern)
-
-
-def _same_clauses(old: ast.stmt, new: ast.stmt, index: int) -> bool:
-    """The same for handlers whose types did not match."""
-    if not (isinstance(old, TRIES) and isinstance(new, TRIES) and len(new.handlers) > index):
-        return False
-    return all(map(same, old.handlers[:index], new.handlers[:index]))
-
-
-def _gone(frame: CrashFrame, new: Unit, found: Match) -> tuple[Location, str]:
-    """The crashed statement was replaced by others, or left out."""
-    level = found.levels[-1]
-    start = level.gap[0]
-    if start < len(level.new):
-        return _at(new, frame, found, level.new[start]), "what stands where the crashed statement stood"
-    last = level.new[-1]
-    return Location(last, "after", 0, _pending(frame, found, new, last)), "the crashed statement is gone: after it"
-
-
-def _name(statement: ast.stmt) -> str:
-    return {ast.For: "for loop", ast.AsyncFor: "for loop", ast.While: "while loop"}.get(
-        type(statement), f"{type(statement).__name__.lower()} statement"
-    )
-
-
-# what moves over
-
-
-def _moved(frame: CrashFrame, barrier: Barrier, location: Location, found: Match) -> Plan:
-    """The crashed frame's variables and slots as the new unit knows them."""
-    old, new = frame.unit, barrier.unit
-    inside = {owner for owner, _ in new.path(location.statement)} | {location.statement}
-    numbers = {str(old.number[was]): str(new.number[now]) for was, now in found.counterparts.items() if now in inside}
-    slots = {new_name: value for name, value in frame.slots.items() if (new_name := _renamed(name, numbers))}
-    if location.kind == "statement":  # the statement starts anew: nothing of it is open
-        number = str(new.number[location.statement])
-        slots = {name: value for name, value in slots.items() if _number(name) != number}
-    values = {**frame.extras, **frame.variables}
-    variables = {name: value for name, value in values.items() if name in new.plain_locals}
-    cells = dict(frame.cells)
-    for name in new.cells:
-        if name not in cells:
-            cells[name] = CellType(values[name]) if name in values else CellType()
-    moved = CrashFrame(barrier, frame.frame, location, frame.position, variables, slots, cells)
-    plan = Plan(moved, location, slots, barrier)
-    try:
-        procedure(barrier, location, arriving(moved, slots))
-    except CannotResume as error:
-        raise Refusal(str(error)) from None
-    return plan
-
-
-def _renamed(name: str, numbers: dict[str, str]) -> str | None:
-    """A slot's name in the new unit; None if its statement is not on the path any more."""
-    letter, (_, separator, index) = name[len(HIDDEN)], name.partition("_")[2].partition("_")
-    number = _number(name)
-    return f"{HIDDEN}{letter}{numbers[number]}{separator}{index}" if number in numbers else None
-
-
-def _number(name: str) -> str:
-    """The number of the statement that a slot belongs to; no digits for other hidden names."""
-    return name[len(HIDDEN) + 1 :].partition("_")[0]
+    check_header(unit.node, NestedFunction(node, unit.qualname, unit.class_name))
+    if not is_newest(unit.plain):
+        again = brought_back(unit.node, find_function(newest(unit.plain)).node, node)
+        if again is not None:
+            raise Refusal(
+                f"{unit.qualname} was changed by a surgery since this call of it began, and this text is of before: "
+                f"later calls would lose `{again}` again. Edit the newest text"
+            )
 
 
 __all__ = ["Operation", "Preview", "find_unit", "operate", "preview"]

@@ -3,184 +3,205 @@
 from __future__ import annotations
 
 import ast
-import dis
-import gc
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from daifu_ipy.engine.barrier import Barrier
-from daifu_ipy.engine.invariants import InternalError
+from daifu_ipy.engine.closures import check_closure, code_for, surroundings, variables_around
+from daifu_ipy.engine.function_state import NOWHERE, State, Surroundings, state_for
+from daifu_ipy.engine.functions import Functions
+from daifu_ipy.engine.lineage import succeed
 from daifu_ipy.engine.matching import same
-from daifu_ipy.engine.native import barrier_in, native_code
+from daifu_ipy.engine.native import native_code
 from daifu_ipy.engine.repairs import Refusal
-from daifu_ipy.engine.scopes import arguments, scope_of
-from daifu_ipy.engine.shapes import STATE
-from daifu_ipy.engine.unit import NestedFunction
-from daifu_ipy.engine.vaccinate import (
-    CannotVaccinate,
-    FoundFunction,
-    Vaccinated,
-    all_functions,
-    find_function,
-    functions_in,
-    is_vaccinated,
-    native,
-    parse,
-    vaccinated,
-)
+from daifu_ipy.engine.unit import FUNCTIONS, FunctionNode, NestedFunction, Unit, nest_with_items, nested_functions
+from daifu_ipy.engine.vaccinate import Vaccinated, code_of, is_vaccinated
 
 if TYPE_CHECKING:
-    from daifu_ipy.engine.crash import Crash, CrashFrame
+    from daifu_ipy.engine.crash import CrashFrame
+
+
+Around: TypeAlias = Callable[[NestedFunction], Surroundings]
 
 
 @dataclass(frozen=True)
 class Swap:
-    """New code for some function objects, checked and not yet given to them."""
+    """New code for some function objects, checked and not yet given to them.
+
+    `old` and `new` are the definition's texts (without them nothing but the code is exchanged), `around` is where they
+    are evaluated. `successions`: native codes, each with the one that stands for it from now on.
+    """
 
     name: str
     functions: tuple[FunctionType, ...]
     code: CodeType
+    old: FunctionNode | None = None
+    new: NestedFunction | None = None
+    around: Surroundings = NOWHERE
+    successions: tuple[tuple[CodeType, CodeType], ...] = ()
+
+    def prepare(self) -> Callable[[], None]:
+        """Evaluate what the new text gives the functions; what is returned gives it to them.
+
+        Raises
+        ------
+        Refusal
+            It can't be evaluated; nothing was changed.
+        """
+        states = [(function, self._state(function)) for function in self.functions]
+
+        def give() -> None:
+            for function, state in states:
+                succeed(native_code(function.__code__), native_code(state.code))
+                state.give(function)
+            for old, new in self.successions:
+                succeed(old, new)
+
+        return give
+
+    def _state(self, function: FunctionType) -> State:
+        if self.new is None:
+            return State.of(function, self.code)
+        return state_for(function, self.code, self.old, self.new, self.around)
 
     def apply(self) -> None:
-        """Exchange the code."""
-        for function in self.functions:
-            old, new = barrier_in(function.__code__), barrier_in(self.code)
-            if old is not None:
-                old.replaced_by = new
-            function.__code__ = self.code
+        """Exchange the code, and what goes with it."""
+        self.prepare()()
 
     @classmethod
-    def unit(cls, frame: CrashFrame, new: Vaccinated) -> tuple[Swap, ...]:
+    def unit(cls, frame: CrashFrame, new: Vaccinated, known: Functions) -> tuple[Swap, ...]:
         """The swaps of a crashed unit and of the functions in it."""
-        made = []
-        ours, theirs = _by_name(frame.barrier), _by_name(new.barrier)
+        old, unit = frame.unit, new.barrier.unit
+        values = frame.view()
+        inner = Family(list(members(old)), list(members(unit)), codes_of(new), unit.source)
+
+        def around(definition: NestedFunction) -> Surroundings:
+            if old.is_notebook_cell:
+                return surroundings(definition, unit.source, frame.barrier.namespace)
+            return Surroundings(values, unit.scope.bound - values.keys())
+
+        namespace = frame.barrier.namespace
+        own = _own_swap(frame, new, known, inner.successions(known, namespace))
+        return (*own, *inner.swaps(known, namespace, around))
+
+
+def _own_swap(
+    frame: CrashFrame, new: Vaccinated, known: Functions, inner: tuple[tuple[CodeType, CodeType], ...]
+) -> list[Swap]:
+    """The swap of the crashed unit itself; it is there though no function object is left."""
+    old, unit = frame.unit, new.barrier.unit
+    if not isinstance(old.node, FUNCTIONS) or not isinstance(unit.node, FUNCTIONS):
+        return []
+    functions = known.running(old.plain, frame.barrier.namespace)
+    protected = tuple(function for function in functions if is_vaccinated(function))
+    others = tuple(function for function in functions if not is_vaccinated(function))
+    check_closure(protected, new.code, old.qualname)
+    definition = NestedFunction(unit.node, old.qualname, old.class_name)
+    values = variables_around(functions[0], frame.frame) if len(functions) == 1 else None
+    around = surroundings(definition, unit.source, frame.barrier.namespace, values)
+    made = [Swap(old.qualname, protected, new.code, old.node, definition, around, ((old.plain, unit.plain), *inner))]
+    if others:
+        plain = code_for(others, definition, new.plain, unit.source)
+        made.append(Swap(old.qualname, others, plain, old.node, definition, around))
+    return made
+
+
+def prepare_all(swaps: Iterable[Swap]) -> list[Callable[[], None]]:
+    """Prepare swaps; calling all that is returned applies them.
+
+    Raises
+    ------
+    Refusal
+        Something that the new text gives a function can't be evaluated; nothing was changed.
+    """
+    return [swap.prepare() for swap in swaps]
+
+
+# a function and those in it
+
+
+@dataclass(frozen=True)
+class Member:
+    """A function in another one, or in a notebook cell, with its native code."""
+
+    definition: NestedFunction
+    plain: CodeType
+
+
+def members(unit: Unit) -> Iterator[Member]:
+    """The functions in a unit."""
+    prefix = "" if unit.is_notebook_cell else f"{unit.plain.co_qualname}.<locals>."
+    return members_in(unit.node.body, prefix, unit.class_name, unit.plain)
+
+
+def members_in(statements: list[ast.stmt], prefix: str, class_name: str | None, plain: CodeType) -> Iterator[Member]:
+    """The functions among `statements` of `plain`, nested ones after the one that they are in."""
+    for nested in nested_functions(statements, prefix, class_name):
+        code = code_of(nested, plain)
+        if code is not None:
+            yield Member(nested, code)
+            yield from members_in(nested.node.body, f"{nested.qualname}.<locals>.", nested.class_name, code)
+
+
+def codes_of(made: Vaccinated) -> dict[int, CodeType]:
+    """The vaccinated codes of a unit and of those in it, by the identity of the native ones."""
+    barriers = made.barrier.barriers.values()
+    return {id(barrier.unit.plain): barrier.code for barrier in barriers if barrier.code is not None}
+
+
+@dataclass(frozen=True)
+class Family:
+    """The functions in an old and in a new text of a function; `made` are their new vaccinated codes."""
+
+    old: list[Member]
+    new: list[Member]
+    made: Mapping[int, CodeType]
+    source: str
+    left_out: frozenset[ast.AST] = field(default_factory=frozenset)
+
+    def pairs(self, known: Functions, namespace: Mapping[str, Any]) -> Iterator[tuple[Member, Member]]:
+        """Members of the old text with those of the new one that stand for them."""
+        ours, theirs = _by_name(self.old), _by_name(self.new)
         for name, namesakes in ours.items():
             counterparts = theirs.get(name, [])
-            if counterparts and len(counterparts) != len(namesakes):
+            exist = any(known.running(member.plain, namespace) for member in namesakes)
+            if counterparts and len(counterparts) != len(namesakes) and exist:
                 raise Refusal(f"{name} is defined {len(counterparts)} times now, and was {len(namesakes)} times before")
-            for barrier, counterpart in zip(namesakes, counterparts, strict=False):
-                if barrier is not frame.barrier and same(barrier.unit.node, counterpart.unit.node):
-                    continue
-                if counterpart.code is None:
-                    raise InternalError(f"no code of {name}")
-                functions = functions_of(barrier)
-                check_closure(functions, counterpart.code, name)
-                made.append(cls(name, functions, counterpart.code))
-        return tuple(made)
+            yield from zip(namesakes, counterparts, strict=False)
+
+    def successions(self, known: Functions, namespace: Mapping[str, Any]) -> tuple[tuple[CodeType, CodeType], ...]:
+        """What stands for what from now on, changed or not."""
+        return tuple((old.plain, new.plain) for old, new in self.pairs(known, namespace))
+
+    def swaps(self, known: Functions, namespace: Mapping[str, Any], around: Around) -> Iterator[Swap]:
+        """The swaps of the functions of the old text that exist and have changed."""
+        for old, new in self.pairs(known, namespace):
+            if new.definition.node not in self.left_out and not says_the_same(old.definition.node, new.definition.node):
+                yield from self._swap(old, new, known.running(old.plain, namespace), around)
+
+    def _swap(self, old: Member, new: Member, functions: tuple[FunctionType, ...], around: Around) -> Iterator[Swap]:
+        definition, name = new.definition, new.definition.qualname
+        for wanted in (True, False):
+            some = tuple(function for function in functions if is_vaccinated(function) is wanted)
+            if some:
+                made = self.made.get(id(new.plain), new.plain) if wanted else new.plain
+                code = code_for(some, definition, made, self.source)
+                yield Swap(name, some, code, old.definition.node, definition, around(definition))
 
 
-def _by_name(barrier: Barrier) -> dict[str, list[Barrier]]:
-    """A unit and the functions in it, in the order of the source."""
-    found: dict[str, list[Barrier]] = {}
-    for one in sorted(barrier.barriers.values(), key=lambda other: other.unit.plain.co_firstlineno):
-        found.setdefault(one.unit.qualname, []).append(one)
-    return found
+def _by_name(found: list[Member]) -> dict[str, list[Member]]:
+    names: dict[str, list[Member]] = {}
+    for member in found:
+        names.setdefault(member.definition.qualname, []).append(member)
+    return names
 
 
-def functions_of(barrier: Barrier) -> tuple[FunctionType, ...]:
-    """All function objects that run vaccinated code of a unit; unfinished procedures make functions with their own."""
-    functions = [f for f in gc.get_objects() if type(f) is FunctionType and _descends(barrier_in(f.__code__), barrier)]
-    return tuple(f for f in functions if STATE not in f.__code__.co_freevars)  # the procedures themselves are left out
+def says_the_same(old: FunctionNode, new: FunctionNode) -> bool:
+    """Whether two definitions are the same, header and all."""
+    for node in (old, new):
+        nest_with_items(node.body)  # what a unit has done to one of them
+    return same(old, new)
 
 
-def _descends(other: Barrier | None, barrier: Barrier) -> bool:
-    """Whether `other` is the barrier of the same definition, or of what a surgery has made of it."""
-    if other is None:
-        return False
-    if other.unit.plain is barrier.unit.plain and other.namespace is barrier.namespace:
-        return True
-    while barrier is not other and barrier.replaced_by is not None:
-        barrier = barrier.replaced_by
-    return other is barrier
-
-
-def functions_running(code: CodeType) -> tuple[FunctionType, ...]:
-    """All function objects that run `code`."""
-    return tuple(f for f in gc.get_referrers(code) if isinstance(f, FunctionType) and f.__code__ is code)
-
-
-def check_closure(functions: tuple[FunctionType, ...], code: CodeType, name: str) -> None:
-    """Refuse code that captures other variables than the functions that it is for."""
-    for function in functions:
-        if function.__code__.co_freevars != code.co_freevars:
-            ours, theirs = set(function.__code__.co_freevars), set(code.co_freevars)
-            raise Refusal(
-                f"{name} can't be swapped in place: it captures {sorted(theirs) or 'nothing'} now, "
-                f"and captured {sorted(ours) or 'nothing'} before"
-            )
-
-
-def check_captures(code: CodeType, qualname: str, source: str) -> None:
-    """Refuse code that reads a variable of the function around it which the old code did not capture."""
-    names = {op.argval for op in dis.get_instructions(code) if op.opname == "LOAD_GLOBAL"}
-    for found in all_functions(parse(source).body):
-        if qualname.startswith(f"{found.qualname}.<locals>."):
-            scope = scope_of(found.node.body, arguments(found.node), found.class_name)
-            missing = sorted(names & scope.bound)
-            if missing:
-                raise Refusal(f"{qualname} captures {missing} of {found.qualname} now, which its closure has not got")
-
-
-def changed_functions(
-    frame: CrashFrame, crash: Crash, tree: ast.Module, text: str, filename: str, skip: ast.AST | None
-) -> list[Swap]:
-    """The functions of a new text that exist already and whose text has changed, the crashed unit left out."""
-    inside = set(ast.walk(skip)) if skip is not None else set()
-    namesakes: dict[str, list[NestedFunction]] = {}
-    for found in all_functions(tree.body):
-        if found.node not in inside and "<locals>" not in found.qualname:
-            namesakes.setdefault(found.qualname, []).append(found)
-    changes = [
-        _change(function, definitions, text, filename)
-        for definitions in namesakes.values()
-        for function in _existing(frame, crash, definitions[0])
-    ]
-    return [change for change in changes if change is not None]
-
-
-def _existing(frame: CrashFrame, crash: Crash, found: NestedFunction) -> Iterator[FunctionType]:
-    """The function objects of this name: in the module of the crashed unit, or on the stack of the crash."""
-    value: Any = frame.barrier.namespace.get(found.qualname.partition(".")[0])
-    for name in found.qualname.split(".")[1:]:
-        value = vars(value).get(name) if isinstance(value, type) else None
-    known = isinstance(value, FunctionType | staticmethod | classmethod | property)
-    candidates = list(functions_in(value)) if known else []
-    entry = crash.traceback
-    while entry is not None:
-        code = entry.tb_frame.f_code
-        if code.co_qualname == found.qualname and entry.tb_frame is not frame.frame:
-            candidates += functions_running(code)
-        entry = entry.tb_next
-    unique = {id(function): function for function in candidates}
-    yield from (f for f in unique.values() if barrier_in(f.__code__) is not frame.barrier)
-
-
-def _change(function: FunctionType, definitions: list[NestedFunction], text: str, filename: str) -> Swap | None:
-    """The swap that one function needs; of several definitions of its name it is the one in its place."""
-    try:
-        old: FoundFunction | None = find_function(native_code(function.__code__))
-    except CannotVaccinate:
-        old = None
-    if old is None and len(definitions) > 1:
-        raise Refusal(f"{definitions[0].qualname} is defined several times, and which one is meant can't be told")
-    if old is not None and old.namesakes != len(definitions):
-        raise Refusal(
-            f"{old.qualname} is defined {len(definitions)} times in the new source, and {old.namesakes} times before"
-        )
-    found = definitions[old.ordinal if old is not None else 0]
-    if old is not None and not same(old.node.args, found.node.args):
-        raise Refusal(f"the parameters of {found.qualname} can't change in place yet (line {found.node.lineno})")
-    if old is not None and ast.dump(ast.Module(old.node.body, [])) == ast.dump(ast.Module(found.node.body, [])):
-        return None
-    plain = native(found.node, native_code(function.__code__), found.class_name, filename, 0)
-    if old is not None:
-        check_captures(plain, old.qualname, old.source)
-    if not is_vaccinated(function):
-        check_closure((function,), plain, found.qualname)
-        return Swap(found.qualname, (function,), plain)
-    shared = function.__code__.co_freevars
-    made = vaccinated(found.node, plain, text, function.__globals__, found.class_name, shared=shared)
-    check_closure((function,), made.code, found.qualname)
-    return Swap(found.qualname, (function,), made.code)
+__all__ = ["Family", "Member", "Swap", "codes_of", "members_in", "prepare_all", "says_the_same", "surroundings"]

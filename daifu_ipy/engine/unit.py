@@ -380,8 +380,7 @@ class Unit:
         """The text of the whole unit, indented as in its file."""
         if isinstance(self.node, ast.Module):
             return self.source
-        first = start_of(self.node)
-        return _cut(self._texts, (first[0], 0), end_of(self.node))
+        return "\n".join(self._texts[start_of(self.node)[0] - 1 : end_of(self.node)[0]])  # a comment at its end too
 
     def segment(self, node: ast.expr) -> str:
         """The source text of an expression, on one line."""

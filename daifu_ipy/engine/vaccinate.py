@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import dis
 import functools
 import inspect
@@ -30,6 +31,7 @@ from daifu_ipy.engine.compiling import (
 )
 from daifu_ipy.engine.invariants import InternalError, check
 from daifu_ipy.engine.location import RAISING, CannotResume, Location
+from daifu_ipy.engine.managers import settings
 from daifu_ipy.engine.nodes import new_placeholder
 from daifu_ipy.engine.resume import as_function
 from daifu_ipy.engine.scopes import HIDDEN
@@ -67,7 +69,8 @@ def vaccinate(fn: F, *, strict: bool = False) -> F:
     Parameters
     ----------
     fn
-        A function, bound method, staticmethod, classmethod, functools.partial, or a class (all its own methods).
+        A function, bound method, staticmethod, classmethod, functools.partial, a class (all its own methods), or a
+        module (all functions and classes that it defines).
     strict
         Raise `CannotVaccinate` where a function can't be vaccinated. Otherwise it stays plain, with one warning.
 
@@ -83,7 +86,8 @@ def vaccinate(fn: F, *, strict: bool = False) -> F:
     TypeError
         `fn` holds no Python function.
     """
-    for function in functions_in(fn):
+    functions = list(functions_in(fn))
+    for function in functions:
         if is_vaccinated(function):
             continue
         try:
@@ -92,8 +96,10 @@ def vaccinate(fn: F, *, strict: bool = False) -> F:
             if strict:
                 raise
             warnings.warn(f"daifu: {function.__qualname__} runs plainly: {reason}", NotVaccinated, stacklevel=2)
+            settings.remembered.give_up(function)
             continue
         function.__code__ = made.code
+    settings.remembered.add(fn, functions)
     return fn
 
 
@@ -102,10 +108,12 @@ def unvaccinate(fn: F) -> F:
 
     Calls that are running finish with the code they have.
     """
-    for function in functions_in(fn):
+    functions = list(functions_in(fn))
+    for function in functions:
         for barrier in function.__code__.co_consts:
             if type(barrier) is Barrier:
                 function.__code__ = barrier.unit.plain
+    settings.remembered.discard(fn, functions)
     return fn
 
 
@@ -130,12 +138,26 @@ def functions_in(obj: object) -> Iterator[FunctionType]:
         case type():
             for member in list(vars(obj).values()):
                 if isinstance(member, FunctionType | staticmethod | classmethod | property):
-                    yield from (f for f in functions_in(member) if linecache.getlines(f.__code__.co_filename))
+                    yield from (f for f in functions_in(member) if _has_text(f))
+        case types.ModuleType():
+            for member in list(vars(obj).values()):
+                if isinstance(member, FunctionType | type) and member.__module__ == obj.__name__:
+                    yield from functions_in(member)
         case _:
             inner = getattr(obj, "__wrapped__", None)
             if not callable(inner):
                 raise TypeError(f"vaccinate takes a Python function, method or class, not {type(obj).__name__}")
             yield from functions_in(inner)
+
+
+NO_FILE = "<string>"
+"""The file name of generated code, and of what IPython's ``%autoreload`` adds to a module or class."""
+
+
+def _has_text(function: FunctionType) -> bool:
+    """Whether a method may have a text: a generated one, as of a dataclass, has none, and knows its class."""
+    code = function.__code__
+    return bool(linecache.getlines(code.co_filename)) or (code.co_filename == NO_FILE and "." not in code.co_qualname)
 
 
 def vaccinated_function(function: FunctionType) -> Vaccinated:
@@ -149,7 +171,12 @@ def vaccinated_function(function: FunctionType) -> Vaccinated:
     code = function.__code__
     if code.co_name == "<lambda>":
         raise CannotVaccinate("a lambda is left as it is; write a def")
-    found = find_function(code)
+    try:
+        found = find_function(code)
+    except CannotVaccinate as reason:
+        from daifu_ipy.engine.reloaded import find_again
+
+        found, code = find_again(function, reason)
     return vaccinated(found.node, code, found.source, function.__globals__, found.class_name)
 
 
@@ -165,8 +192,10 @@ class FoundFunction:
     namesakes: int  # how many there are
 
 
-class_of_text: dict[str, str | None] = {}
-"""The class that the text of a surgery belongs to, where it holds a method alone."""
+def class_in(qualname: str) -> str | None:
+    """The class whose private names a function of this qualified name uses."""
+    parts = [part.split(".") for part in qualname.split(".<locals>.")]
+    return next((part[-2] for part in reversed(parts) if len(part) > 1), None)
 
 
 def parse(text: str, filename: str = "<unknown>") -> ast.Module:
@@ -194,21 +223,27 @@ def find_function(code: CodeType) -> FoundFunction:
     if not source:
         raise CannotVaccinate(f"the source of {code.co_qualname} ({code.co_filename}) can't be had")
     try:
-        tree = parse(source, code.co_filename)
+        every = _definitions(source, code.co_filename)
     except SyntaxError as error:
         raise CannotVaccinate(f"{code.co_filename} does not parse any more: line {error.lineno}: {error.msg}") from None
-    every = list(all_functions(tree.body))
     for found in every:
         if found.node.name == code.co_name and start_of(found.node)[0] == code.co_firstlineno:
-            _check_same(found, code, found.class_name or class_of_text.get(code.co_filename))
+            class_name = found.class_name or class_in(code.co_qualname)  # the text may hold a method alone
+            _check_same(found, code, class_name)
             same_name = [other for other in every if other.qualname == found.qualname]
             ordinal = next(n for n, other in enumerate(same_name) if other is found)
-            class_name = found.class_name or class_of_text.get(code.co_filename)
-            return FoundFunction(found.node, source, class_name, found.qualname, ordinal, len(same_name))
+            node = copy.deepcopy(found.node)  # units nest the items of its `with` statements
+            return FoundFunction(node, source, class_name, found.qualname, ordinal, len(same_name))
     raise CannotVaccinate(
         f"{code.co_filename} has no function {code.co_name} in line {code.co_firstlineno}: "
         "was the file edited since it was imported?"
     )
+
+
+@functools.lru_cache(maxsize=4)
+def _definitions(source: str, filename: str) -> tuple[NestedFunction, ...]:
+    """The functions in a text, which is asked for one after the other of them."""
+    return tuple(all_functions(parse(source, filename).body))
 
 
 def native(node: FunctionNode, like: CodeType, class_name: str | None, filename: str, flags: int) -> CodeType:
@@ -228,7 +263,7 @@ def _check_same(found: NestedFunction, code: CodeType, class_name: str | None) -
         plain = native(node, code, class_name, code.co_filename, code.co_flags)
     except SyntaxError:
         raise CannotVaccinate(expected) from None
-    if not _says_same(plain, code):
+    if not says_same(plain, code):
         raise CannotVaccinate(expected)
 
 
@@ -246,7 +281,8 @@ def _operations(code: CodeType) -> list[tuple[str, object]]:
     ]
 
 
-def _says_same(new: CodeType, old: CodeType) -> bool:
+def says_same(new: CodeType, old: CodeType) -> bool:
+    """Whether two codes do the same, at whatever lines."""
     if any(name.startswith("@py") for name in (*old.co_varnames, *old.co_names)):
         return new.co_argcount == old.co_argcount
     return (
@@ -255,7 +291,7 @@ def _says_same(new: CodeType, old: CodeType) -> bool:
         and (new.co_varnames, new.co_cellvars, new.co_freevars) == (old.co_varnames, old.co_cellvars, old.co_freevars)
         and len(new.co_consts) == len(old.co_consts)
         and all(
-            _says_same(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else type(a) is type(b) and a == b
+            says_same(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else type(a) is type(b) and a == b
             for a, b in zip(new.co_consts, old.co_consts, strict=True)
         )
     )
@@ -326,7 +362,7 @@ def _units_in(unit: Unit, only: frozenset[str] | None = None) -> _Family:
     prefix = "" if unit.is_notebook_cell else f"{unit.qualname}.<locals>."
     children: dict[FunctionNode, _Family] = {}
     for nested in nested_functions(unit.node.body, prefix, unit.class_name):
-        code = _code_of(nested, unit.plain)
+        code = code_of(nested, unit.plain)
         wanted = only is None or nested.qualname in only or any(nested.qualname.startswith(f"{name}.") for name in only)
         if code is not None and wanted:
             child = Unit(nested.node, code, unit.source, class_name=nested.class_name, qualname=nested.qualname)
@@ -334,7 +370,7 @@ def _units_in(unit: Unit, only: frozenset[str] | None = None) -> _Family:
     return _Family(unit, children)
 
 
-def _code_of(nested: NestedFunction, plain: CodeType) -> CodeType | None:
+def code_of(nested: NestedFunction, plain: CodeType) -> CodeType | None:
     """The native code of a nested function."""
     line = start_of(nested.node)[0]
     for const in plain.co_consts:
@@ -347,7 +383,7 @@ def _code_of(nested: NestedFunction, plain: CodeType) -> CodeType | None:
                 return const
             inner = const.co_qualname.removesuffix("<generic parameters of " + nested.node.name + ">")
             if nested.qualname.startswith(const.co_qualname + ".") or inner != const.co_qualname or "<generic" in inner:
-                found = _code_of(nested, const)
+                found = code_of(nested, const)
                 if found is not None:
                     return found
     return None

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from daifu_ipy.engine.repairs import Abort, Repair
+from daifu_ipy.frontends.patience import Patience
 from daifu_ipy.frontends.prompt import Prompt
+from daifu_ipy.repair.rules import Rule, Rules, SameHere
 from daifu_ipy.repair.stack import format_stack
 from daifu_ipy.repair.view import Answer, CrashView
 
@@ -49,15 +51,28 @@ class Environment:
 
 @dataclass(frozen=True)
 class Asker:
-    """A row of the table: a front end, and where it can be asked."""
+    """A row of the table: a front end, and where it can be asked.
+
+    Parameters
+    ----------
+    name
+        Its name in `ON_CRASH`.
+    fits
+        Whether somebody can answer there.
+    ask
+        Gives the answer, however long that takes.
+    yields
+        `ask` returns when somebody else decides the crash, as `Crash.wait` does. Only then can patience run out.
+    """
 
     name: str
     fits: Callable[[Environment], bool]
-    ask: Callable[[CrashView], Repair]
+    ask: Callable[[CrashView], Repair | SameHere]
+    yields: bool = False
 
 
-ASKERS: tuple[Asker, ...] = (Asker("prompt", lambda environment: environment.can_prompt, Prompt()),)
-"""The front ends, in the order in which they are tried."""
+ASKERS: list[Asker] = [Asker("prompt", lambda environment: environment.can_prompt, Prompt())]
+"""The front ends, in the order in which they are tried. One that comes later puts its row where it belongs."""
 
 ON_CRASH: dict[str, tuple[str, ...]] = {
     "auto": ("panel", "prompt"),
@@ -77,6 +92,8 @@ def choose(
     environment: Environment | None = None,
     askers: Sequence[Asker] = ASKERS,
     show: Callable[[str], object] | None = None,
+    on_wait: Callable[[CrashView], object] | None = None,
+    patience: Patience | None = None,
 ) -> Repair:
     """Let the first in the table answer.
 
@@ -94,6 +111,10 @@ def choose(
         The front ends there are.
     show
         Gets the annotated stack before an abort; by default `print`.
+    on_wait
+        Called when somebody is asked for the first time: rules, and an abort, keep nobody waiting.
+    patience
+        What is done if nobody answers.
 
     Raises
     ------
@@ -106,11 +127,45 @@ def choose(
     if answer is not None:
         return Repair.of(answer)
     here = environment if environment is not None else Environment.detect()
-    for asker in askers:
-        if asker.name in ON_CRASH[on_crash] and asker.fits(here):
-            return asker.ask(crash)
-    _report(crash, on_crash, show or print)
-    return Repair(then=Abort())
+    asker = _first(askers, on_crash, here)
+    if asker is None:
+        _report(crash, on_crash, show or print)
+        return Repair(then=Abort())
+    if on_wait is not None and crash.refusal is None:
+        on_wait(crash)
+    with patience.with_(crash, show or print) if patience and asker.yields else contextlib.nullcontext():
+        return _kept(asker.ask(crash), crash, rules)
+
+
+def describe(
+    *,
+    rules: int = 0,
+    on_crash: str = "auto",
+    environment: Environment | None = None,
+    askers: Sequence[Asker] = ASKERS,
+) -> str:
+    """Say what would become of a crash now, with so many rules: ``"is tried by 2 rules, then is aborted"``."""
+    here = environment if environment is not None else Environment.detect()
+    asker = _first(askers, on_crash, here)
+    tried = [f"is tried by {rules} rule{'s' * (rules > 1)}"] if rules else []
+    if asker is not None:
+        last = f"is asked about at the {asker.name}"
+    else:
+        last = "is aborted" + (": nobody can be asked here" if ON_CRASH[on_crash] else "")
+    return ", then ".join([*tried, last])
+
+
+def _first(askers: Sequence[Asker], on_crash: str, here: Environment) -> Asker | None:
+    return next((asker for asker in askers if asker.name in ON_CRASH[on_crash] and asker.fits(here)), None)
+
+
+def _kept(answer: Repair | SameHere, crash: CrashView, rules: Answer | None) -> Repair:
+    """The repair; where it is for later crashes too, the rules get it as one of theirs."""
+    if not isinstance(answer, SameHere):
+        return answer
+    if isinstance(rules, Rules):
+        rules.add(Rule.here(crash, answer.repair, answer.times), used=True)
+    return answer.repair
 
 
 def _report(crash: CrashView, on_crash: str, show: Callable[[str], object]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import FrameType, TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,12 +10,14 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from daifu_ipy.engine.crash import set_action_transform
-from daifu_ipy.engine.interception import barrier_in
 from daifu_ipy.engine.managers import settings
 from daifu_ipy.engine.vaccinate import unvaccinate
 from daifu_ipy.magic.commands import overview, run_command
 from daifu_ipy.magic.manager import CrashManager
+from daifu_ipy.magic.namespaces import forget_pdb, local_scope, teach_pdb
 from daifu_ipy.magic.options import Daifu, cell_options
+from daifu_ipy.magic.reloading import Reloading
+from daifu_ipy.magic.revising import Reminder
 from daifu_ipy.magic.running import Runner
 from daifu_ipy.magic.transformers import CellTransformer, InputTransformer, move_last
 from daifu_ipy.repair.places import labels
@@ -47,7 +48,9 @@ class Extension:
         self.manager = CrashManager(self.daifu, shell)
         self.runner = Runner(shell, self.daifu, self.manager)
         self.magics = DaifuMagics(shell, self.runner)
-        self.texts = InputTransformer(self._marked)
+        self.reloading = Reloading(self.runner)
+        self.reminder = Reminder(shell)
+        self.texts = InputTransformer(self._coming)
         self.cells = CellTransformer(self.runner, self.texts)
         self._default = settings.default
         self._intercept = settings.intercept
@@ -57,7 +60,7 @@ class Extension:
         name = self.shell.compile.format_code_name(filename)
         return None if name is None else " ".join(name)
 
-    def _marked(self) -> None:
+    def _coming(self) -> None:
         move_last(self.shell.ast_transformers, self.cells)
 
     def install(self) -> None:
@@ -75,7 +78,10 @@ class Extension:
         labels.append(self.label)
         set_action_transform(self.translate)
         shell.get_local_scope = local_scope
-        self.daifu.observe(lambda _: self.manager.forget_plain(), ["rules", "on_crash"])
+        teach_pdb()
+        self.reloading.install()
+        self.reminder.install()
+        self.daifu.observe(lambda _: self.manager.forget_plain(), ["rules", "answer"])
 
     def remove(self) -> None:
         """Take everything back."""
@@ -93,7 +99,11 @@ class Extension:
         _drop(settings.on_closed, self.manager.report)
         _drop(settings.on_release, self.release)
         set_action_transform(None)
+        self.reloading.remove()
+        self.reminder.remove()
         del shell.get_local_scope
+        if not len(_loaded):
+            forget_pdb()
         for function in self.runner.vaccinated_here():
             unvaccinate(function)
 
@@ -120,17 +130,6 @@ class Extension:
         if pdb is not None and getattr(pdb, "curframe", None) in frames:
             pdb.forget()
             pdb.botframe = None
-
-
-def local_scope(stack_depth: int) -> Any:
-    """The variables where a magic is called; stands in for the shell's method.
-
-    ``%time x = f()`` binds ``x`` there. A vaccinated cell's code has its variables in the notebook's namespace, as a
-    cell has, but is a function.
-    """
-    frame = sys._getframe(stack_depth + 1)
-    barrier = barrier_in(frame.f_code)
-    return barrier.namespace if barrier is not None and barrier.unit.is_notebook_cell else frame.f_locals
 
 
 def _entries(exception: BaseException) -> list[TracebackType]:
@@ -165,6 +164,6 @@ class DaifuMagics(Magics):
             self.runner.shell.run_cell(f"%%daifu {line}\n{cell}")
 
 
-DaifuMagics.daifu.__doc__ = f"{cell_options.__doc__}\nCommands:\n\n{overview()}\n"
+DaifuMagics.daifu.__doc__ = f"{cell_options.__doc__}\nCommands (`%daifu WORD -h` says more of one):\n\n{overview()}\n"
 
 __all__ = ["Extension", "load", "unload"]

@@ -13,9 +13,12 @@ from typing import Any, TextIO
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.crash import Crash
 from daifu_ipy.engine.repairs import Repair
+from daifu_ipy.frontends.notify import notify
 from daifu_ipy.magic.answers import answer
 from daifu_ipy.magic.options import CellOptions, Daifu
+from daifu_ipy.magic.rule_lines import RuleLines
 from daifu_ipy.repair import places
+from daifu_ipy.repair.replay import Replay
 from daifu_ipy.repair.rules import Rules, read_rules
 from daifu_ipy.repair.summary import error_text
 from daifu_ipy.repair.view import CrashView
@@ -30,13 +33,21 @@ class CellSettings:
 
     rules: Rules
     on_crash: str
+    lines: RuleLines
     output: TextIO | None = field(default_factory=lambda: sys.stdout)
 
     @classmethod
     def of(cls, options: CellOptions, daifu: Daifu) -> CellSettings:
         """The settings of a cell: its own rules come before those of `daifu`."""
-        rules = Rules([*options.rules, *read_rules(daifu.rules)])
-        return cls(rules, options.on_crash or daifu.on_crash)
+        lines = RuleLines(daifu.parent)
+        rules = Rules([*options.rules, *read_rules(daifu.rules)], show=lines)
+        return cls(rules, options.on_crash or daifu.answer, lines)
+
+    def end(self) -> None:
+        """The cell has ended; what crashes later, in a thread or called by another cell, reports to where it is."""
+        with _printing_to(self.output):
+            self.lines.end()
+        self.output = None
 
 
 class CrashManager:
@@ -55,6 +66,7 @@ class CrashManager:
         self._settings: weakref.WeakKeyDictionary[Barrier, CellSettings] = weakref.WeakKeyDictionary()
         self._of_plain_cell: tuple[int, CellSettings] | None = None
         self._by_rule: weakref.WeakSet[Crash] = weakref.WeakSet()
+        self.replay: Replay | None = None
 
     def adopt(self, barriers: Iterable[Barrier], settings: CellSettings) -> None:
         """Let `settings` hold for the crashes of these units, wherever they are called."""
@@ -81,15 +93,27 @@ class CrashManager:
 
     def __call__(self, crash: Crash) -> Repair:
         """Answer a crash."""
+        replayed = None if self.replay is None else self.replay(crash)
+        if replayed is not None:
+            self._by_rule.discard(crash)
+            return replayed
         settings = self.settings_of(crash)
-
-        def by_rules(seen: CrashView) -> Repair | None:
-            repair = settings.rules(seen)
-            (self._by_rule.discard if repair is None else self._by_rule.add)(crash)
-            return repair
-
         with _printing_to(settings.output):
-            return answer(crash, rules=by_rules, on_crash=settings.on_crash)
+            repair = answer(
+                crash,
+                rules=settings.rules,
+                on_crash=settings.on_crash,
+                on_wait=self._tell,
+                patience=self._daifu.how_patient(),
+            )
+        (self._by_rule.discard if settings.rules.answered is None else self._by_rule.add)(crash)
+        return repair
+
+    def _tell(self, crash: CrashView) -> None:
+        """Run the user's hook: somebody is wanted."""
+        if self._daifu.on_crash is not None:
+            output = sys.stdout
+            notify(self._daifu.on_crash, crash, lambda text: print(text, file=output))
 
     def report(self, crash: Crash, repair: Repair | None, seconds: float, outcome: str) -> None:
         """Say in one line of the cell's output what was done; a rule has said it already."""

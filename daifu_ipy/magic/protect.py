@@ -96,10 +96,15 @@ def protect_all(functions: Iterable[FunctionType]) -> Protection:
     return made
 
 
-def say(protection: Protection, own: Iterable[str] = (), *, always: bool = False) -> None:
-    """One line that names what is protected, if that is more than the cell's `own`; one for each that is not."""
+def say(protection: Protection) -> None:
+    """One line that names what is protected, and one for each that can't be."""
     for name, reason in protection.reasons.items():
         print(f"daifu: {name} runs plainly: {reason}")
+    say_protected(protection)
+
+
+def say_protected(protection: Protection, own: Iterable[str] = (), *, always: bool = False) -> None:
+    """One line that names what is protected, if that is more than the cell's `own`."""
     names = grouped([*own, *(function.__qualname__ for function in protection.functions)])
     if protection.functions or always:
         print(f"daifu: protecting {listed(names)}")

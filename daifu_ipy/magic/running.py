@@ -7,11 +7,11 @@ runs: the frame that calls `start` tells. So it is compiled and vaccinated then.
 from __future__ import annotations
 
 import ast
+import gc
 import inspect
 import itertools
 import linecache
 import sys
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -24,14 +24,16 @@ from IPython.core.error import UsageError
 from daifu_ipy.engine import barrier as engine_barrier
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.cells import cell_function, compile_cell
-from daifu_ipy.engine.compiling import FUTURE_FLAGS
+from daifu_ipy.engine.compiling import FUTURE_FLAGS, quietly
 from daifu_ipy.engine.interception import barrier_in
-from daifu_ipy.engine.shapes import Options
+from daifu_ipy.engine.remembered import Remembered
+from daifu_ipy.engine.shapes import STATE, Options
 from daifu_ipy.engine.unit import CannotVaccinate
 from daifu_ipy.engine.vaccinate import all_functions, vaccinated_cell
 from daifu_ipy.magic.manager import CellSettings, CrashManager, running
 from daifu_ipy.magic.options import CellOptions, Daifu
-from daifu_ipy.magic.protect import Protection, functions_reached, is_wanted, protect, say
+from daifu_ipy.magic.protect import Protection, functions_reached, is_wanted, protect, say_protected
+from daifu_ipy.magic.showing import vaccinated_source
 from daifu_ipy.magic.shown import Shown, store_texts
 
 OWN_FILES = frozenset({__file__, engine_barrier.__file__})
@@ -71,7 +73,7 @@ def end(number: int) -> None:
     """The cell has ended, one way or the other."""
     ended = running.get()
     if ended is not None:
-        ended.output = None  # what crashes later, in a thread or called by another cell, reports to where it is
+        ended.end()
     running.set(_outer.pop(number, None))
 
 
@@ -105,7 +107,9 @@ class Runner:
     manager: CrashManager
     plain: dict[str, str] = field(default_factory=dict)  # what runs plainly, and why
     swapped: weakref.WeakSet[FunctionType] = field(default_factory=weakref.WeakSet)
+    remembered: Remembered = field(default_factory=Remembered)  # vaccinated by ``%daifu vaccinate``
     born: weakref.WeakSet[Barrier] = field(default_factory=weakref.WeakSet)  # of ``%%daifu`` cells
+    said: set[tuple[str, str]] = field(default_factory=set)  # what runs plainly, and why, in cells that nobody marked
 
     def number(self) -> int:
         """A number by which the statements ask for their cell."""
@@ -128,6 +132,13 @@ class Runner:
             self.plain.pop(function.__qualname__, None)
         self.plain.update(protection.reasons)
 
+    def say_plain(self, name: str, reason: str, options: CellOptions) -> None:
+        """Say what runs plainly, and why; in a cell that nobody marked, once."""
+        if not options.quiet or (name, reason) not in self.said:
+            print(f"daifu: {name} runs plainly: {reason}")
+        if options.quiet:
+            self.said.add((name, reason))
+
     def functions(self) -> list[FunctionType]:
         """The notebook's functions and methods, and others that ``%daifu`` has protected."""
         shell = self.shell
@@ -136,12 +147,14 @@ class Runner:
         return list(dict.fromkeys([*reached, *self.swapped]))
 
     def vaccinated_here(self) -> list[FunctionType]:
-        """Functions that are vaccinated by, or defined in, ``%%daifu`` cells."""
-        return [
-            function
-            for function in self.functions()
-            if (barrier := barrier_in(function.__code__)) and (function in self.swapped or barrier in self.born)
-        ]
+        """Functions that are vaccinated by, or defined in, protected cells, whoever holds them."""
+        return [f for f in gc.get_objects() if type(f) is FunctionType and self._has_vaccinated(f)]
+
+    def _has_vaccinated(self, function: FunctionType) -> bool:
+        barrier = barrier_in(function.__code__)
+        if barrier is None or barrier.unit.is_notebook_cell or STATE in function.__code__.co_freevars:
+            return False  # a cell that has run, or an unfinished procedure
+        return function in self.swapped or barrier in self.born
 
 
 @dataclass(eq=False)
@@ -174,7 +187,8 @@ class _Cell:
     def _protect(self, namespace: dict[str, Any]) -> Protection:
         """Vaccinate what the cell uses; whatever an object does while it is looked at, the cell runs."""
         try:
-            made = protect(self.tree, namespace, self.runner.is_own, self.options.only, apart=(self.runner.shell,))
+            with quietly():
+                made = protect(self.tree, namespace, self.runner.is_own, self.options.only, apart=(self.runner.shell,))
         except Exception as error:
             made = Protection(reasons={"what this cell calls": f"internal error: {error!r:.300}"})
         self.runner.note(made)
@@ -189,8 +203,10 @@ class _Cell:
         if _by_ipython(frame):
             store_texts(self.tree, shown)
         options = Options(displayed=frozenset(shown.at_once) or frozenset(shown.kept))
-        with warnings.catch_warnings(record=True):  # they were said for the native code
+        with quietly():
             made = vaccinated_cell(self.tree, plain, source, namespace, options, self.options.only)
+        if self.options.show:
+            print(vaccinated_source(made.barrier))
         if not shown.at_once:
             made.barrier.display = self._keep  # type: ignore[method-assign]
         self.runner.manager.adopt(made.barrier.barriers.values(), settings)
@@ -223,8 +239,10 @@ class _Cell:
             self._keep(value)
 
     def _say(self, protection: Protection, reason: str | None) -> None:
-        if reason is not None:
-            print(f"daifu: this cell runs plainly: {reason}")
+        for name, why in [*([] if reason is None else [("this cell", reason)]), *protection.reasons.items()]:
+            self.runner.say_plain(name, why, self.options)
+        if self.options.quiet:
+            return
         own: list[str] = []
         if self.options.only is not None:
             own = [f.qualname for f in all_functions(self.tree.body) if is_wanted(f.qualname, self.options.only)]
@@ -232,9 +250,9 @@ class _Cell:
             for name in sorted(self.options.only):
                 if not any(is_wanted(qualname, frozenset({name})) for qualname in there):
                     print(f"daifu: --only {name}: this cell neither defines nor uses such a function")
-            say(protection, own, always=bool(own))
+            say_protected(protection, own, always=bool(own))
         else:
-            say(protection, ["this cell"] if reason is None else [])
+            say_protected(protection, ["this cell"] if reason is None else [])
 
     def _natively(self, frame: FrameType, shown: Shown) -> Callable[[], Any]:
         """The cell as IPython runs it, statement by statement."""

@@ -4,7 +4,8 @@ Two steps, both on roads that IPython has for it, so that everything around the 
 
 1. An input transformer turns the line ``%%daifu ...`` into a statement that is only a text. The lines below keep
    their numbers; magics and ``!`` in them are translated as ever.
-2. An entry in ``shell.ast_transformers`` recognises that statement, takes the tree of the cell, and gives IPython::
+2. An entry in ``shell.ast_transformers`` recognises that statement, or that ``%daifu auto`` takes the cell. It keeps
+   the tree of the cell, and gives IPython::
 
        try:
            RUNNER.start(n)()       # the vaccinated cell (with a top-level await: await RUNNER.start(n)())
@@ -23,15 +24,15 @@ from __future__ import annotations
 import ast
 import inspect
 import threading
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import cell_magic
 
-from daifu_ipy.engine.compiling import FUTURE_FLAGS
-from daifu_ipy.magic.options import read_cell_options
+from daifu_ipy.engine.compiling import FUTURE_FLAGS, quietly
+from daifu_ipy.magic.automatic import AROUND, Automatic, magic_of
+from daifu_ipy.magic.options import CellOptions, read_cell_options
 from daifu_ipy.magic.shown import ASSIGNMENTS
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 MAGIC = "%%daifu"
 RUNNER = "__import__('daifu_ipy.magic.running', None, None, ['start'])"
-AROUND = ("time", "capture")
-"""Cell magics that run the text below them as a cell: ``%%daifu`` above them means what it means below them."""
 
 
 def is_marked(line: str) -> bool:
@@ -53,40 +52,40 @@ class InputTransformer:
 
     Parameters
     ----------
-    marked
-        Called when a cell was marked.
+    coming
+        Called when a text arrives, which may become a cell to protect.
     """
 
-    def __init__(self, marked: Callable[[], object]) -> None:
-        self._marked = marked
+    def __init__(self, coming: Callable[[], object]) -> None:
+        self._coming = coming
         self._recent = threading.local()
 
     def mark(self, lines: list[str]) -> list[str]:
         """Turn the ``%%daifu`` line into a text; registered in front of IPython's own line transformers."""
+        self._coming()
         if not lines or not is_marked(lines[0]) or not "".join(lines[1:]).strip():
             return lines  # an empty cell: the magic function says so
-        self._marked()
         below = lines[1:]
         if below[0].startswith("%%"):
             name = below[0][2:].split()[:1]
-            if name and name[0] in AROUND:
+            if name and name[0] in AROUND:  # above them means what it means below them
                 return [*cell_magic([below[0], lines[0], *below[1:]])]
             below = cell_magic(below)
         return [f"{lines[0].rstrip()!r}\n", *below]
 
     def keep(self, lines: list[str]) -> list[str]:
-        """Remember a marked text as it is after all translations; changes nothing."""
-        if lines and MAGIC in lines[0]:
-            self._recent.text = "".join(lines)
-            if _magic_around() == "prun":  # which takes the text without the second step
-                print("daifu: this cell runs plainly: %%prun runs it")
+        """Remember a text as it is after all translations; changes nothing."""
+        self._recent.text = "".join(lines)
+        if lines and MAGIC in lines[0] and _magic_around() == "prun":  # which takes the text without the second step
+            print("daifu: this cell runs plainly: %%prun runs it")
         return lines
 
     def text_of(self, tree: ast.Module) -> str:
         """The text that was parsed to `tree`, if it is the one that went through last; else nothing."""
         text: str = getattr(self._recent, "text", "")
         try:
-            return text if _places(ast.parse(text)) == _places(tree) else ""
+            with quietly():
+                return text if _places(ast.parse(text)) == _places(tree) else ""
         except SyntaxError:
             return ""
 
@@ -100,33 +99,41 @@ class CellTransformer:
 
     def __init__(self, runner: Runner, texts: InputTransformer) -> None:
         self._runner, self._texts = runner, texts
+        self._automatic = Automatic(runner.daifu)
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """What IPython runs instead of `node`; itself if it is no ``%%daifu`` cell."""
-        line = marker_of(node)
-        if line is None or not isinstance(node, ast.Module):
+        """What IPython runs instead of `node`; itself if it is no cell to protect."""
+        if not isinstance(node, ast.Module):
             return node
-        native = ast.Module(node.body[1:], node.type_ignores)
+        line = marker_of(node)
+        native = node if line is None else ast.Module(node.body[1:], node.type_ignores)
         if not native.body:
             return native
         try:
-            return self._protected(native, node, line)
+            options = self._options(line, native)
+            return native if options is None or options.off else self._protected(native, node, options)
         except UsageError as error:
             return _raising(str(error), node.body[0])
         except Exception as error:
             print(f"daifu: this cell runs plainly: internal error: {type(error).__name__}: {error}")
             return native
 
-    def _protected(self, native: ast.Module, marked: ast.Module, line: str) -> ast.Module:
+    def _options(self, line: str | None, native: ast.Module) -> CellOptions | None:
+        """What holds for a cell; None: it is not protected."""
+        taken = self._automatic.takes(native)
+        if line is not None:
+            return read_cell_options(line.removeprefix(MAGIC), self._runner.shell.user_ns)
+        return CellOptions(quiet=True) if taken else None
+
+    def _protected(self, native: ast.Module, marked: ast.Module, options: CellOptions) -> ast.Module:
         shell = self._runner.shell
-        options = read_cell_options(line.removeprefix(MAGIC), shell.user_ns)
         awaits = is_coroutine(native, shell)
         why_not = _unusable(native, shell, compiles=awaits is not None)
         if why_not is not None:
+            if why_not and options.strict:
+                raise UsageError(f"%%daifu: {why_not}")
             if why_not:
-                if options.strict:
-                    raise UsageError(f"%%daifu: {why_not}")
-                print(f"daifu: this cell runs plainly: {why_not}")
+                self._runner.say_plain("this cell", why_not, options)
             return native
         text = self._texts.text_of(marked)
         futures, rest = _split_futures(native)
@@ -153,13 +160,9 @@ def _unusable(tree: ast.Module, shell: Any, *, compiles: bool) -> str | None:
     """Why a cell is left to IPython: a text for the user; "" if IPython's own message will say it; else None."""
     if _magic_around() == "timeit":
         return "%%timeit measures it inside a function of its own"
-    match tree.body:
-        case [
-            ast.Expr(
-                value=ast.Call(func=ast.Attribute(attr="run_cell_magic"), args=[ast.Constant(value=str(name)), *_])
-            )
-        ]:
-            return f"%%{name} runs it"
+    name, _ = magic_of(tree)
+    if name is not None:
+        return f"%%{name} runs it"
     if compiles:
         return None
     for statement in tree.body:
@@ -190,11 +193,11 @@ def _flags(shell: Any) -> int:
 
 def is_coroutine(tree: ast.Module, shell: Any) -> bool | None:
     """Whether a cell has a top-level await; None if it does not compile. What it warns of is said when it runs."""
-    with warnings.catch_warnings(record=True):
-        try:
+    try:
+        with quietly():
             code = compile(tree, "<cell>", "exec", flags=_flags(shell), dont_inherit=True)
-        except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
-            return None
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        return None
     return bool(code.co_flags & inspect.CO_COROUTINE)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from daifu_ipy.engine.documents import name_of, namers
+from daifu_ipy.engine.versions import version_of
 from daifu_ipy.repair.view import RestartView
 
 labels: list[Callable[[str], str | None]] = []
@@ -11,12 +13,22 @@ labels: list[Callable[[str], str | None]] = []
 
 
 def label(filename: str) -> str | None:
-    """What a front end calls a file."""
+    """What a front end calls a file: ``Cell In[3]``, ``surgery 2 of Cell In[3]``."""
+    version = version_of(filename)
+    if version is not None:
+        return f"surgery {version.number} of {name_of(version.file)}"
     return next((name for call in labels if (name := call(filename)) is not None), None)
 
 
 def place(restart: RestartView) -> str:
     """Where a crash is: the unit, or the notebook cell, and the line."""
-    cell = label(getattr(restart, "filename", ""))
-    unit = (cell or "the cell") if restart.unit == "<module>" else restart.unit
+    filename = getattr(restart, "filename", "")
+    version = version_of(filename)
+    if restart.unit == "<module>":
+        unit = label(filename) or "the cell"
+    else:
+        unit = restart.unit if version is None else f"{restart.unit} (surgery {version.number})"
     return f"{unit}, line {restart.line}"
+
+
+namers.append(label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import fnmatch
 import functools
+import glob
 import math
 import re
 import sys
@@ -12,10 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from daifu_ipy.engine.repairs import Pass, Repair
+from daifu_ipy.engine.repairs import Ending, Pass, Repair
 from daifu_ipy.repair.view import CrashView
 
 _MAX_MESSAGE = 10_000
+
+IN_A_ROW = 10
+"""How often a rule without any limit runs one statement again that fails each time."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,24 @@ class Rule:
     repair
         What is done; a bare ending stands for a repair without actions.
     limit
-        How often the rule is used in all; None for any number of times.
+        How often the rule is used in all, in one run of a cell; None for any number of times.
     wait
         Seconds before the repair.
+    file
+        Glob for the file that the unit is in, or the last parts of its path.
+    in_a_row
+        How often the rule runs one statement again that fails each time; a success starts anew. None: as `limit`
+        says, and `IN_A_ROW` where that is None, so that no rule retries for ever what can't succeed.
+    backoff
+        Each further use in a row waits so many times longer.
+    max_wait
+        The longest wait in seconds.
+    in_loop
+        The repair is for the innermost vaccinated frame on the stack that is in a loop, and not for its own `frame`:
+        ``Continue()`` leaves that loop's item out, wherever the work on it failed. The rule leaves a crash inside
+        a comprehension to others: which loop's item that is, is not known.
+    name
+        What reports call the rule.
 
     Raises
     ------
@@ -53,6 +72,12 @@ class Rule:
     repair: Repair = field(default_factory=lambda: Repair(then=Pass()))
     limit: int | None = 1
     wait: float = 0.0
+    file: str | None = None
+    in_a_row: int | None = None
+    backoff: float = 1.0
+    max_wait: float = 60.0
+    in_loop: bool = False
+    name: str = ""
 
     def __post_init__(self) -> None:
         """Check what came over the border."""
@@ -61,11 +86,12 @@ class Rule:
         _check_text(self.unit, "unit (a glob for the qualified name)")
         _check_count(self.line, "line")
         _check_count(self.limit, "limit")
+        _check_count(self.in_a_row, "in_a_row")
+        _check_text(self.file, "file (a glob for its path)")
         object.__setattr__(self, "repair", Repair.of(self.repair))
-        if isinstance(self.wait, bool) or not isinstance(self.wait, (int, float)):
-            raise TypeError(f"wait must be seconds, not {type(self.wait).__name__}")
-        if not 0 <= self.wait < math.inf:
-            raise ValueError(f"wait must be seconds from 0 on, but is {self.wait}")
+        _check_number(self.wait, "wait must be seconds", 0)
+        _check_number(self.max_wait, "max_wait must be seconds", 0)
+        _check_number(self.backoff, "backoff must be a factor", 1)
         if self.message is not None:
             _compiled(self.message)
 
@@ -77,8 +103,39 @@ class Rule:
             and _is_a(type(error), self.error)
             and (self.line is None or restart.line == self.line)
             and (self.unit is None or _has_name(restart.unit, self.unit))
+            and (self.file is None or _is_file(restart.filename, self.file))
             and (self.message is None or _compiled(self.message).search(_message(error)) is not None)
         )
+
+    @classmethod
+    def here(cls, crash: CrashView, repair: Repair | Ending, limit: int | None = 1) -> Rule:
+        """Make the rule that repairs crashes of this type at this place alike."""
+        restart, error = crash.restart, crash.exception
+        kind: str | type[BaseException] = "*" if error is None else type(error)
+        made = Repair.of(repair)
+        file = glob.escape(restart.filename)
+        return cls(
+            kind,
+            unit=glob.escape(restart.unit),
+            line=restart.line,
+            repair=made,
+            limit=limit,
+            file=file,
+            name="same here",
+        )
+
+    @property
+    def most_in_a_row(self) -> int | None:
+        """How often it runs one statement again that fails each time; None: only `limit` counts."""
+        return IN_A_ROW if self.in_a_row is None and self.limit is None else self.in_a_row
+
+    def wait_before(self, in_a_row: int) -> float:
+        """Seconds to wait before the n-th use in a row."""
+        longest = max(self.wait, self.max_wait)
+        try:
+            return min(self.wait * self.backoff ** (in_a_row - 1), longest)
+        except OverflowError:
+            return longest
 
     def to_json(self) -> dict[str, Any]:
         """Give this rule as a plain dict that `from_json` reads."""
@@ -130,6 +187,13 @@ def _has_name(qualified: str, pattern: str) -> bool:
     return any(fnmatch.fnmatchcase(".".join(parts[start:]), pattern) for start in range(len(parts)))
 
 
+def _is_file(filename: str, pattern: str) -> bool:
+    """Whether the glob fits a path, or its last parts."""
+    parts = filename.replace("\\", "/").split("/")
+    wanted = pattern.replace("\\", "/")
+    return any(fnmatch.fnmatchcase("/".join(parts[start:]), wanted) for start in range(len(parts)))
+
+
 def _message(error: BaseException) -> str:
     try:
         return str(error)[:_MAX_MESSAGE]
@@ -167,3 +231,10 @@ def _check_count(value: object, what: str) -> None:
         raise TypeError(f"{what} must be a number from 1 on, or None, not {type(value).__name__}")
     if value < 1:
         raise ValueError(f"{what} must be a number from 1 on, but is {value}")
+
+
+def _check_number(value: object, what: str, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{what}, not {type(value).__name__}")
+    if not least <= value < math.inf:
+        raise ValueError(f"{what} from {least} on, but is {value}")

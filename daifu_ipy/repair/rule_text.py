@@ -5,7 +5,12 @@
     OSError | TimeoutError -> pass, limit=5, wait=0.5
     ValueError ~ 'only one class' @ train:15 -> skip, limit=none
     KeyError @ Trainer.* -> action "vocab.update(new(words))" then pass
-    * -> return "None"; transient-io
+    * -> return "None"; transient-io, in_a_row=8; skip-item @ train
+    OSError -> pass, limit=none, in_a_row=5, wait=1, backoff=2, max_wait=60
+    ValueError -> continue, frame=loop, limit=100
+
+A name of `rule_sets.SETS` stands for the rules of that set; ``@``, an arrow and options change them all (an arrow where
+a set leaves an item out: it does this instead).
 
 Rules are separated by ``;`` or a new line; ``#`` starts a comment. What stands in quotes is taken as it is
 (only the backslash before such a quote is dropped), so that patterns and code need no doubling.
@@ -14,28 +19,22 @@ Rules are separated by ``;`` or a new line; ``#`` starts a comment. What stands 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from daifu_ipy.engine.repairs import ENDINGS, Ending, Pass, Repair, Return
 from daifu_ipy.repair.rule import Rule
+from daifu_ipy.repair.rule_sets import SETS
 
-SYNTAX = "ERROR [| ERROR] [~ 'regex'] [@ unit[:line]] -> [action \"code\" then] ENDING [, limit=N] [, wait=S]"
+SYNTAX = "ERROR [| ERROR] [~ 'regex'] [@ unit[:line]] -> [action \"code\" then] ENDING [, OPTION=VALUE ...]"
 """The form of a rule, as error messages and help show it."""
 
-ENDING_WORDS = tuple(word for word in ENDINGS if word != "surgery")
+OPTIONS = "limit=N, limit=none, in_a_row=N, wait=SECONDS, backoff=FACTOR, max_wait=SECONDS, file='GLOB', frame=N, \
+frame=loop"
+"""The options of a rule."""
 
-SETS: dict[str, tuple[Rule, ...]] = {
-    "transient-io": (
-        Rule(
-            "OSError | TimeoutError | http.client.HTTPException | urllib3.exceptions.HTTPError",
-            limit=5,
-            wait=1.0,
-        ),
-    ),
-}
-"""Rules with a name: the name alone, with options if wanted, stands for them."""
+ENDING_WORDS = tuple(word for word in ENDINGS if word != "surgery")
 
 _TOKEN = re.compile(
     r"""(?P<space>[^\S\n]+|\#[^\n]*)
@@ -134,17 +133,26 @@ class _Parser:
     def rule(self) -> list[Rule]:
         """One rule, or the rules of a named set."""
         start = self._next
-        if start.text in SETS and start.kind == "word":
-            self._at += 1
-            made = list(SETS[start.text])
-        else:
-            made = [self._own_rule()]
+        made = self._set() if start.text in SETS and start.kind == "word" else [self._own_rule()]
         changes = dict(self._option() for _ in iter(lambda: self._accept(","), False))
         if self._next.kind != "end":
             self.fail("',' and an option, or ';' and the next rule")
         frame = changes.pop("frame", None)
-        made = [replace(rule, **changes) for rule in made]  # type: ignore[arg-type]
-        return made if frame is None else [replace(r, repair=replace(r.repair, frame=int(frame))) for r in made]
+        try:
+            made = [replace(rule, **changes) for rule in made]
+        except ValueError as error:
+            self._fail_at(start.start, str(error))
+        return made if frame is None else [_in_frame(rule, frame) for rule in made]
+
+    def _set(self) -> list[Rule]:
+        made = SETS[self._take("word", "the name of a set")]
+        if self._accept("@"):
+            unit, line = self._place()
+            made = tuple(replace(rule, unit=unit, line=line) for rule in made)
+        if self._accept("->"):
+            repair, has_items = self.repair(), any(rule.in_loop for rule in made)
+            made = tuple(_instead(rule, repair) if rule.in_loop or not has_items else rule for rule in made)
+        return list(made)
 
     def _own_rule(self) -> Rule:
         start = self._next.start
@@ -183,17 +191,22 @@ class _Parser:
             return Return(self._string("")) if self._next.kind == "string" else Return()
         return Repair.from_json({"daifu_repair": 1, "then": {"kind": word}}).then
 
-    def _option(self) -> tuple[str, float | None]:
-        if not self._is("limit", "wait", "frame"):
-            self.fail("limit=N, limit=none, wait=SECONDS or frame=N")
+    def _option(self) -> tuple[str, Any]:
+        if not self._is(*_OPTIONS):
+            self.fail(OPTIONS)
         name = self._take("word", "an option")
         if not self._accept("="):
             self.fail("'='")
-        if name == "limit" and self._accept("none"):
-            return name, None
-        if name == "wait":
-            return name, float(self._take("number", "seconds, as in wait=0.5"))
-        return name, self._whole("a number, as in limit=3", 0 if name == "frame" else 1)
+        return name, _OPTIONS[name](self)
+
+    def _limit(self) -> int | None:
+        return None if self._accept("none") else self._whole("a number, as in limit=3")
+
+    def _frame(self) -> int | str:
+        return "loop" if self._accept("loop") else self._whole("a number, as in frame=1, or loop", 0)
+
+    def _number(self, expected: str) -> float:
+        return float(self._take("number", expected))
 
     def _string(self, expected: str) -> str:
         quoted = self._take("string", expected)
@@ -213,3 +226,25 @@ class _Parser:
         begin = self._text.rfind("\n", 0, start) + 1
         line = self._text[begin:].partition("\n")[0]
         raise RuleError(f"rules: {problem}\n    {line}\n    {' ' * (start - begin)}^\na rule is: {SYNTAX}")
+
+
+_OPTIONS: dict[str, Callable[[_Parser], Any]] = {
+    "limit": _Parser._limit,
+    "in_a_row": lambda parser: parser._whole("a number, as in in_a_row=5"),
+    "wait": lambda parser: parser._number("seconds, as in wait=0.5"),
+    "backoff": lambda parser: parser._number("a factor, as in backoff=2"),
+    "max_wait": lambda parser: parser._number("seconds, as in max_wait=60"),
+    "file": lambda parser: parser._string("a glob in quotes, as in file='data.py'"),
+    "frame": _Parser._frame,
+}
+
+
+def _in_frame(rule: Rule, frame: int | str) -> Rule:
+    if isinstance(frame, str):
+        return replace(rule, in_loop=True)
+    return replace(rule, in_loop=False, repair=replace(rule.repair, frame=frame))
+
+
+def _instead(rule: Rule, repair: Repair) -> Rule:
+    """The rule with another ending; what it does before stays."""
+    return replace(rule, in_loop=False, repair=replace(repair, actions=(*rule.repair.actions, *repair.actions)))

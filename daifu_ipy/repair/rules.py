@@ -5,28 +5,86 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from daifu_ipy.engine.repairs import Repair
 from daifu_ipy.repair import places
+from daifu_ipy.repair.items import frame_in_loop, standing
 from daifu_ipy.repair.rule import Rule
 from daifu_ipy.repair.rule_text import RuleError, parse_repair, parse_rules
 from daifu_ipy.repair.summary import error_text
 from daifu_ipy.repair.view import CrashView
 
-__all__ = ["Rule", "RuleError", "Rules", "read_rules"]
+__all__ = ["Report", "Rule", "RuleError", "Rules", "SameHere", "read_rules"]
 
 RuleSource: TypeAlias = Rule | str | Mapping[str, Any] | Iterable["RuleSource"] | None
 """A rule, rules in text form, a rule in JSON form, or several of these."""
+
+_Place: TypeAlias = tuple[int, str, str, int]
+
+
+@dataclass(frozen=True)
+class SameHere:
+    """A front end's answer: this repair, and the same for crashes of this type at this place, `times` in all."""
+
+    repair: Repair
+    times: int | None = 1
+
+    def __post_init__(self) -> None:
+        """Check what came over the border."""
+        Rule(repair=self.repair, limit=self.times)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one use of a rule is reported as; `rule` tells whose line it is, and `use` counts on."""
+
+    text: str
+    rule: int
+    use: int
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_milestone(self) -> bool:
+        """Whether it is worth a line of its own in a log: the first ones, then ever fewer, and the last."""
+        return self.use <= 3 or self.use & (self.use - 1) == 0 or self.use == self.limit
+
+
+def print_milestones(report: Report, show: Callable[[Report], object] = print) -> None:
+    """Report in a log: a rule that is used a thousand times gives a dozen lines."""
+    if report.is_milestone:
+        show(report)
+
+
+@dataclass
+class _Row:
+    """How often in a row one statement failed again, and where its loops stood then."""
+
+    count: int
+    standing: tuple[object, ...]
+
+
+@dataclass(eq=False)
+class _Use:
+    """One rule, and what became of it; `on_trial`: added with an answer that may be refused yet."""
+
+    rule: Rule
+    number: int
+    count: int = 0
+    rows: dict[_Place, _Row] = field(default_factory=dict)
+    on_trial: bool = False
 
 
 @dataclass
 class _Asked:
     """What one thread's present crash was answered: by which rule last, and by which in vain."""
 
-    last: int | None = None
-    refused: set[int] = field(default_factory=set)
+    last: _Use | None = None
+    refused: set[_Use] = field(default_factory=set)
 
 
 class Rules:
@@ -37,9 +95,9 @@ class Rules:
     rules
         Asked in this order. See `read_rules` for their text and JSON forms.
     sleep
-        Called with a rule's `wait`.
+        Called with a rule's wait.
     show
-        Called with one line about each answer.
+        Called with a `Report` for each answer; by default the telling ones are printed.
     """
 
     def __init__(
@@ -47,60 +105,119 @@ class Rules:
         rules: Iterable[Rule] = (),
         *,
         sleep: Callable[[float], object] = time.sleep,
-        show: Callable[[str], object] = print,
+        show: Callable[[Report], object] = print_milestones,
     ) -> None:
-        self.rules = tuple(rules)
+        self._uses = [_Use(rule, number) for number, rule in enumerate(rules, 1)]
         self._sleep, self._show = sleep, show
-        self._uses = [0] * len(self.rules)
         self._asked: dict[int, _Asked] = {}  # by thread
         self._lock = threading.Lock()
 
     @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules, in the order in which they are asked."""
+        return tuple(use.rule for use in self._uses)
+
+    @property
     def uses(self) -> tuple[int, ...]:
         """How often each rule was used."""
-        return tuple(self._uses)
+        return tuple(use.count for use in self._uses)
+
+    @property
+    def answered(self) -> str | None:
+        """Which rule answered this thread's present crash, and which use of it that was; None if none did."""
+        asked = self._asked.get(threading.get_ident())
+        if asked is None or asked.last is None or asked.last.on_trial:
+            return None
+        return _named(asked.last)
+
+    def add(self, rule: Rule, *, used: bool = False) -> None:
+        """Put a rule before the others; `used`: its repair answers this thread's present crash already."""
+        with self._lock:
+            added = _Use(rule, len(self._uses) + 1, count=int(used), on_trial=used)
+            self._uses.insert(0, added)
+            if used:
+                self._asked.setdefault(threading.get_ident(), _Asked()).last = added
 
     def __call__(self, crash: CrashView) -> Repair | None:
         """Give the first matching rule's repair, after its wait; None if there is no such rule.
 
         A rule whose repair was refused is not asked again about the same crash, and the use is not counted.
         """
-        matching = [index for index, rule in enumerate(self.rules) if rule.matches(crash)]
-        chosen = self._choose(matching, refused=crash.refusal is not None)
+        matching = [use for use in self._uses if use.rule.matches(crash)]
+        found = {use: repair for use in matching if (repair := _repair(use.rule, crash)) is not None}
+        rows = {use: _row(use, crash, repair.frame) for use, repair in found.items()}
+        chosen = self._choose(rows, _place(crash), refused=crash.refusal is not None)
         if chosen is None:
             return None
-        rule = self.rules[chosen]
-        self._show(self._line(crash, chosen))
-        if rule.wait > 0:
-            self._sleep(rule.wait)
-        return rule.repair
+        repair, wait = found[chosen], chosen.rule.wait_before(rows[chosen].count)
+        self._show(_report(crash, chosen, repair, wait, rows[chosen].count))
+        if wait > 0:
+            self._sleep(wait)
+        return repair
 
-    def _choose(self, matching: list[int], *, refused: bool) -> int | None:
+    def _choose(self, rows: Mapping[_Use, _Row], place: _Place, *, refused: bool) -> _Use | None:
         with self._lock:
             asked = self._asked.setdefault(threading.get_ident(), _Asked())
             if not refused:
                 asked.refused.clear()
+                if asked.last is not None:
+                    asked.last.on_trial = False
             elif asked.last is not None:
+                self._take_back(asked.last)
                 asked.refused.add(asked.last)
-                self._uses[asked.last] -= 1
-            asked.last = next((index for index in matching if self._may(index, asked.refused)), None)
+            asked.last = next((use for use, row in rows.items() if _may(use, row) and use not in asked.refused), None)
             if asked.last is not None:
-                self._uses[asked.last] += 1
+                asked.last.count += 1
+                asked.last.rows[place] = rows[asked.last]
             return asked.last
 
-    def _may(self, index: int, refused: set[int]) -> bool:
-        limit = self.rules[index].limit
-        return index not in refused and (limit is None or self._uses[index] < limit)
+    def _take_back(self, use: _Use) -> None:
+        use.count -= 1
+        if use.on_trial:
+            self._uses.remove(use)
 
-    def _line(self, crash: CrashView, index: int) -> str:
-        rule, restart = self.rules[index], crash.restart
-        actions = f"{len(rule.repair.actions)} action{'s' * (len(rule.repair.actions) > 1)}, then "
-        done = f"{actions * bool(rule.repair.actions)}{rule.repair.word}"
-        after = f" after {rule.wait:g} s" * (rule.wait > 0)
-        use = f"{self._uses[index]}" + (f" of {rule.limit}" if rule.limit is not None else "")
-        error = error_text(crash.exception, 100)
-        place = f"in {places.place(restart)}"
-        return f"daifu: {error}, {place}: {done}{after} (rule {index + 1}, use {use})"
+
+def _may(use: _Use, row: _Row) -> bool:
+    limit, most = use.rule.limit, use.rule.most_in_a_row
+    return (limit is None or use.count < limit) and (most is None or row.count <= most)
+
+
+def _place(crash: CrashView) -> _Place:
+    restart = crash.restart
+    return threading.get_ident(), restart.filename, restart.unit, restart.line
+
+
+def _repair(rule: Rule, crash: CrashView) -> Repair | None:
+    """The rule's repair for this crash; None if it has none."""
+    if not rule.in_loop:
+        return rule.repair
+    frame = frame_in_loop(crash)
+    return None if frame is None else replace(rule.repair, frame=frame)
+
+
+def _row(use: _Use, crash: CrashView, frame: int) -> _Row:
+    """The use that this crash would be in a row at its place."""
+    before, stands = use.rows.get(_place(crash)), standing(crash, frame)
+    again = crash.failed_again(frame)
+    if before is None or again is False or (again is None and before.standing != stands):
+        return _Row(1, stands)
+    return _Row(before.count + 1, stands)
+
+
+def _named(use: _Use) -> str:
+    limit = f" of {use.rule.limit}" if use.rule.limit is not None else ""
+    return f"{use.rule.name or f'rule {use.number}'}, use {use.count}{limit}"
+
+
+def _report(crash: CrashView, use: _Use, repair: Repair, wait: float, in_a_row: int) -> Report:
+    count = len(repair.actions)
+    actions = f"{count} action{'s' * (count > 1)}, then " * bool(count)
+    done = f"{actions}{repair.word}" + f" in frame {repair.frame}" * bool(repair.frame)
+    after = f" after {wait:g} s" * (wait > 0)
+    error, place = error_text(crash.exception, 100), f"in {places.place(crash.restart)}"
+    row = f", {in_a_row} in a row" * (in_a_row > 1)
+    text = f"daifu: {error}, {place}: {done}{after} ({_named(use)}{row})"
+    return Report(text, use.number, use.count, use.rule.limit)
 
 
 def read_rules(source: RuleSource) -> list[Rule]:

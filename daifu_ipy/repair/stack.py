@@ -2,97 +2,76 @@
 
 from __future__ import annotations
 
-import functools
-import linecache
-import os
-import sysconfig
+import shutil
+import sys
+import textwrap
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from types import TracebackType
 from typing import Any
 
+from daifu_ipy.repair.deadline import one_budget
+from daifu_ipy.repair.frame_record import FrameRecord, is_library
+from daifu_ipy.repair.largest import is_out_of_memory, largest_tensors
 from daifu_ipy.repair.places import label
-from daifu_ipy.repair.statement import statement_values
-from daifu_ipy.repair.summary import error_text, one_line, summarise
+from daifu_ipy.repair.recording import record_frames, user_entries
+from daifu_ipy.repair.recursion import kept_of
+from daifu_ipy.repair.summary import error_text, one_line, printable, raw_message, summarise, type_name
+
+__all__ = ["FrameRecord", "format_stack", "record_frames"]
 
 _HIDDEN = "@daifu_"
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_MAX_LINE = 160
-_MAX_CAUSES = 3
+_WIDTH = 100
 _FIRST_PARTS = 3
+_MAX_CAUSES = 3
+_MAX_MESSAGE = 2_000
+_MAX_MESSAGE_LINES = 8
+_INDENT = " " * 10
 
 
-@dataclass(frozen=True)
-class FrameRecord:
-    """One frame of a stack, in text only: it keeps nothing of the run alive.
-
-    Parameters
-    ----------
-    filename, line, function
-        Where it executes.
-    source
-        The executing line.
-    variables
-        Name and summary of the variables on the executing statement.
-    context
-        Lines around the executing one, with their numbers.
-    library
-        Whether it is code of an installed package or of Python itself.
-    """
-
-    filename: str
-    line: int
-    function: str
-    source: str = ""
-    variables: tuple[tuple[str, str], ...] = ()
-    context: tuple[tuple[int, str], ...] = ()
-    library: bool = False
-
-
-def format_stack(subject: Any, *, context: int = 2, max_frames: int = 12, width: int = 120, limit: int = 8_000) -> str:
-    """Show where an exception was raised and with which values.
+def format_stack(
+    subject: Any, *, context: int = 2, max_frames: int = 12, width: int | None = None, limit: int = 8_000
+) -> str:
+    """Show where an exception was raised and with which values; what matters most comes last.
 
     Parameters
     ----------
     subject
         An exception, a traceback, or a crash (its `exception`, `stack` and, for its unit, `namespace`).
     context
-        How many source lines to show before and after the executing one.
+        How many lines of source to show before the executing node; after it, half as many.
     max_frames
         How many frames, or folded runs of library frames, to show; of more, those in the middle are left out.
     width
-        The most characters of a value.
+        The most characters of a line; by default the terminal's, or 100.
     limit
         The most characters of the whole text; of a longer one, lines in the middle are left out.
+
+    Notes
+    -----
+    Where memory ran out, the largest tensors in the variables of the frames are listed, too.
     """
+    width = _terminal_width() if width is None else width
     exception, entries, namespace = _parts(subject)
-    if isinstance(entries, TracebackType):
-        entries = record_frames(entries, context=context, width=width, namespace=namespace)
-    lines = _frame_lines(list(entries), max_frames)
-    lines += _error_lines(exception) if exception is not None else [str(getattr(subject, "summary", ""))]
+    traceback = entries if isinstance(entries, TracebackType) else None
+    with one_budget():
+        if traceback is not None:
+            entries = record_frames(traceback, context=context, width=width, namespace=namespace, most=3 * max_frames)
+        records = list(entries)
+        lines = _frame_lines([*_outer_records(subject), *records], max_frames, width)
+        if exception is not None and is_out_of_memory(exception):
+            lines += largest_tensors(_namespaces(traceback, namespace), width)
+        lines += _loop_line(subject, {name for record in records[:1] for name, _ in record.variables}, width)
+        lines += _error_lines(exception, width) if exception is not None else [str(getattr(subject, "summary", ""))]
     return _bounded(lines, limit)
 
 
-def record_frames(
-    traceback: TracebackType | None,
-    *,
-    context: int = 2,
-    width: int = 120,
-    namespace: Mapping[str, Any] | None = None,
-    most: int = 60,
-) -> list[FrameRecord]:
-    """Turn a traceback into records; our own frames are left out, and those in the middle of a very deep one.
-
-    `namespace`, if given, stands for the variables of the first frame, which actions may have changed.
-    """
-    entries = list(_walk(traceback))
-    if len(entries) > most:
-        entries = entries[: most // 3] + entries[most // 3 - most :]
-    return [
-        _record(entry, context, width, number == 0, namespace if number == 0 else None)
-        for number, entry in enumerate(entries)
-    ]
+def _terminal_width() -> int:
+    stdout = sys.stdout
+    if stdout is None or getattr(stdout, "closed", False) or not stdout.isatty():
+        return _WIDTH
+    return min(max(shutil.get_terminal_size((_WIDTH, 24)).columns - 1, 60), 140)
 
 
 def _parts(subject: Any) -> tuple[BaseException | None, Any, Mapping[str, Any] | None]:
@@ -107,85 +86,21 @@ def _parts(subject: Any) -> tuple[BaseException | None, Any, Mapping[str, Any] |
     return subject.exception, entries or (), getattr(subject, "namespace", None)
 
 
-def _walk(entry: TracebackType | None) -> Iterator[TracebackType]:
-    while entry is not None:
-        code = entry.tb_frame.f_code
-        if not code.co_filename.startswith(_OURS) and not code.co_name.startswith(_HIDDEN):
-            yield entry
-        entry = entry.tb_next
+def _namespaces(entry: TracebackType | None, first: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+    """The variables of the frames, innermost first, and of their modules."""
+    frames = [entry.tb_frame for entry in user_entries(entry)]
+    for frame in frames[:0:-1]:
+        yield dict(frame.f_locals)
+    if first is not None or frames:
+        yield first if first is not None else dict(frames[0].f_locals)
+    yield from {id(frame.f_globals): frame.f_globals for frame in frames}.values()
 
 
-def _record(
-    entry: TracebackType, context: int, width: int, first: bool, namespace: Mapping[str, Any] | None
-) -> FrameRecord:
-    frame = entry.tb_frame
-    code, line = frame.f_code, entry.tb_lineno or 0
-    library = not first and _is_library(code.co_filename)
-    source = _clean(linecache.getline(code.co_filename, line, frame.f_globals)).strip()
-    if library:
-        return FrameRecord(code.co_filename, line, code.co_qualname, source, library=True)
-    local = dict(frame.f_locals) if namespace is None else namespace
-    values = statement_values(code.co_filename, _position(entry), local, frame.f_globals)
-    shown = tuple((name, summarise(value, width)) for name, value in values)
-    around = _context(code.co_filename, line, context)
-    return FrameRecord(code.co_filename, line, code.co_qualname, source, shown, around)
-
-
-def _position(entry: TracebackType) -> tuple[int, int]:
-    """Line and column of the instruction, so that two statements on one line are told apart."""
-    positions = islice(entry.tb_frame.f_code.co_positions(), max(entry.tb_lasti, 0) // 2, None)
-    line, _, column, _ = next(positions, (None, None, None, None))
-    return (entry.tb_lineno or 0, 0) if line is None or column is None else (line, column)
-
-
-def _context(filename: str, line: int, size: int) -> tuple[tuple[int, str], ...]:
-    lines = linecache.getlines(filename)
-    numbers = range(max(line - size, 1), min(line + size, len(lines)) + 1)
-    return tuple((number, _clean(lines[number - 1])) for number in numbers)
-
-
-def _clean(line: str) -> str:
-    text = line.rstrip().expandtabs()[:_MAX_LINE]
-    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_library(filename: str) -> bool:
-    return filename.startswith("<frozen ") or _library_root(filename) is not None
-
-
-def _library_root(filename: str) -> str | None:
-    """The folder of the standard library or of installed packages that a file lies in."""
-    for name in ("site-packages", "dist-packages"):
-        head, found, _ = filename.rpartition(f"{os.sep}{name}{os.sep}")
-        if found:
-            return f"{head}{found}"
-    paths = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
-    return next((f"{path}{os.sep}" for path in paths if path and filename.startswith(f"{path}{os.sep}")), None)
-
-
-def _short(filename: str) -> str:
-    root = _library_root(filename)
-    here = os.getcwd() + os.sep
-    return filename.removeprefix(root) if root is not None else filename.removeprefix(here)
-
-
-def _place(record: Any) -> str:
-    cell = label(record.filename)
-    if cell is None:
-        return f"{record.function}, {_short(record.filename)}:{record.line}"
-    return (
-        f"{cell}, line {record.line}"
-        if record.function == "<module>"
-        else f"{record.function}, {cell}, line {record.line}"
-    )
-
-
-def _frame_lines(records: list[Any], max_frames: int) -> list[str]:
+def _frame_lines(records: list[Any], max_frames: int, width: int) -> list[str]:
     blocks: list[list[str]] = []
-    for library, group in groupby(records, _library):
+    for library, group in groupby(records, _is_library):
         run = list(group)
-        blocks += [_folded(run)] if library else [_shown(record) for record in run]
+        blocks += [_folded(run, width)] if library else [_shown(record, width) for record in run]
     if len(blocks) > max_frames:
         first = min(_FIRST_PARTS, max_frames - 1)
         left_out = len(blocks) - max_frames
@@ -193,22 +108,55 @@ def _frame_lines(records: list[Any], max_frames: int) -> list[str]:
     return [line for block in blocks for line in block]
 
 
-def _library(record: Any) -> bool:
+def _is_library(record: Any) -> bool:
     return bool(getattr(record, "library", False))
 
 
-def _folded(run: list[Any]) -> list[str]:
+def _folded(run: list[Any], width: int) -> list[str]:
     last = run[-1]
-    place = f"{_short(last.filename)}:{last.line} in {last.function}"
-    count = f"{len(run)} library frames, the last:" if len(run) > 1 else "library frame:"
-    return [f"    ... {one_line(f'{count} {place}', _MAX_LINE)}"]
+    number = sum(1 + getattr(record, "left_out", 0) for record in run)
+    count = f"{number} library frames, the last:" if number > 1 else "library frame:"
+    lines = [f"    ... {count} {last.function}, {last.short_filename}:{last.line}"]
+    lines += [f"{_INDENT}{last.source}"] * bool(last.source)
+    return [_fitted(line, width) for line in lines]
 
 
-def _shown(record: Any) -> list[str]:
-    lines = [one_line(_place(record), _MAX_LINE)]
-    for number, text in getattr(record, "context", ()) or ((record.line, record.source),):
-        lines.append(f"{'->' if number == record.line else '  '} {number:>5} | {text}".rstrip())
-    return lines + [f"           {name} = {value}" for name, value in _pairs(record.variables)]
+def _shown(record: Any, width: int) -> list[str]:
+    lines = [_left_out(record)] if getattr(record, "left_out", 0) else []
+    note = f" ({record.note})" if getattr(record, "note", "") else ""
+    lines.append(_fitted(f"{_place(record)}{note}", width))
+    context = getattr(record, "context", ()) or ([(record.line, record.source)] if record.source else ())
+    for number, text in context:
+        lines.append(f"{'->' if number == record.line else '  '} {number:>4} | {text}".rstrip())
+        lines += [_marked(text, start, end) for line, start, end in getattr(record, "marks", ()) if line == number]
+    return lines + [_fitted(f"{_INDENT}{name} = {value}", width) for name, value in _pairs(record.variables)]
+
+
+def _left_out(record: Any) -> str:
+    return (
+        f"    ... the same {record.left_out} frames more"
+        if record.recursion
+        else (f"    ... {record.left_out} frames left out")
+    )
+
+
+def _marked(text: str, start: int, end: int) -> str:
+    return f"{_INDENT}{' ' * _columns(text[:start])}{'^' * _columns(text[start:end])}"
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+
+
+def _place(record: Any) -> str:
+    cell = label(record.filename)
+    short = getattr(record, "short_filename", record.filename)
+    if cell is None:
+        return f"{record.function}, {short}:{record.line}"
+    unit = "" if record.function == "<module>" else f"{record.function}, "
+    return f"{unit}{cell}, line {record.line}"
 
 
 def _pairs(variables: Any) -> Iterable[tuple[str, str]]:
@@ -216,21 +164,74 @@ def _pairs(variables: Any) -> Iterable[tuple[str, str]]:
     return [(name, value) for name, value in pairs if not name.startswith(_HIDDEN)]
 
 
-def _error_lines(error: BaseException) -> Iterator[str]:
-    yield error_text(error)
+def _outer_records(crash: Any) -> list[FrameRecord]:
+    """The protected callers of a crash's unit, outermost first, each with the state of its loops."""
+    frames = list(getattr(crash, "frames", ()))[:0:-1]
+    kept = kept_of([(frame.restart.filename, frame.restart.line, frame.restart.unit) for frame in frames])
+    return [_outer_record(frames[index], left_out) for index, left_out in kept]
+
+
+def _outer_record(frame: Any, left_out: int) -> FrameRecord:
+    at = frame.restart
+    source = one_line(at.statement.partition("\n")[0], _WIDTH)
+    targets = tuple(_loop_targets(frame))
+    return FrameRecord(at.filename, at.line, at.unit, source, targets, left_out=left_out, recursion=left_out > 0)
+
+
+def _loop_targets(at: Any) -> Iterator[tuple[str, str]]:
+    """The variables of the loops around a place, innermost loop last."""
+    for loop in getattr(at, "progress", ()):
+        yield from ((name, summarise(value, 60)) for name, value in loop.target.items())
+
+
+def _loop_line(crash: Any, shown: set[str], width: int) -> list[str]:
+    """Where the loops of the crashed unit stand, as far as its statement does not show it."""
+    parts = [f"{name} = {text}" for name, text in _loop_targets(crash) if name not in shown]
+    return [_fitted(f"in the loop: {', '.join(parts)}", width)] if parts else []
+
+
+def _error_lines(error: BaseException, width: int) -> Iterator[str]:
+    yield from _message_lines(type_name(type(error)), raw_message(error, _MAX_MESSAGE), width)
     notes = getattr(error, "__notes__", ())
     for note in notes[:_MAX_CAUSES] if isinstance(notes, list) else ():
-        yield f"  {one_line(note, _MAX_LINE) if isinstance(note, str) else summarise(note, _MAX_LINE)}"
+        yield f"  {one_line(note, width) if isinstance(note, str) else summarise(note, width)}"
+    if isinstance(error, BaseExceptionGroup):
+        yield from (
+            f"  in it {error_text(inner, width - 8)}{_where(inner)}" for inner in error.exceptions[:_MAX_CAUSES]
+        )
     for _ in range(_MAX_CAUSES):
         caused = error.__cause__
         if caused is None and (error.__context__ is None or error.__suppress_context__):
             return
         word, error = ("caused by", caused) if caused is not None else ("while handling", _context_of(error))
-        yield f"  {word} {error_text(error, _MAX_LINE)}"
+        yield f"  {word} {error_text(error, width - 20)}{_where(error)}"
+
+
+def _message_lines(kind: str, message: str, width: int) -> list[str]:
+    """Type and message, wrapped, the lines of the message kept."""
+    text = f"{kind}: {message}" if message.strip() else kind
+    lines: list[str] = []
+    for line in text[:_MAX_MESSAGE].strip().splitlines():
+        clean = printable(line.rstrip().expandtabs())
+        lines += textwrap.wrap(clean, width, subsequent_indent="  ", drop_whitespace=True) or [""]
+    if len(lines) > _MAX_MESSAGE_LINES or len(text) > _MAX_MESSAGE:
+        lines = [*lines[: _MAX_MESSAGE_LINES - 1], "  ..."]
+    return lines
+
+
+def _where(error: BaseException) -> str:
+    """The last place of the program's own in an exception's traceback."""
+    places = [(entry.tb_frame.f_code, entry.tb_lineno or 0) for entry in user_entries(error.__traceback__)]
+    own = [(code, line) for code, line in places if not is_library(code.co_filename)]
+    return "".join(f" ({_place(FrameRecord(code.co_filename, line, code.co_qualname))})" for code, line in own[-1:])
 
 
 def _context_of(error: BaseException) -> BaseException:
     return error if error.__context__ is None else error.__context__
+
+
+def _fitted(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
 def _bounded(lines: list[str], limit: int) -> str:

@@ -1,56 +1,62 @@
-"""The variables of the executing statement, found in its source and read without running any code."""
+"""Which part of a source an instruction executes, found by its position; nothing is run."""
 
 from __future__ import annotations
 
 import ast
 import functools
-import linecache
-import types
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from types import CodeType
+from typing import Any, TypeAlias
 
-_MAX_SOURCE = 2_000_000
-_MAX_NAMES = 12
+Span: TypeAlias = tuple[int, int, int, int]
+"""First line, last line, first column, last column; columns in bytes, as instructions have them."""
+
+_MAX_SOURCE = 500_000
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
-_UNINTERESTING = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
-_MISSING = object()
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def statement_values(
-    filename: str, position: tuple[int, int], local: Mapping[str, Any], module: Mapping[str, Any]
-) -> list[tuple[str, Any]]:
-    """Give the variables that a statement names, and their values now.
+@dataclass(frozen=True)
+class Executing:
+    """A statement that is being executed, the `span` of the node in it, and the lines of the scope around it."""
 
-    Parameters
-    ----------
-    filename
-        The statement's file, as `linecache` knows it.
-    position
-        A line in the statement and a column in bytes, as instructions have them.
-    local, module
-        The variables of the frame, and of its module.
+    statement: ast.stmt
+    span: Span
+    scope: tuple[int, int]
 
-    Returns
-    -------
-    list of (str, object)
-        In the order of the source; ``self.lr`` where it is a plain instance attribute. Modules, functions and
-        classes are left out, since they say little.
+
+class ChangedSource(Exception):
+    """The text is not the one that the code was compiled from."""
+
+
+def executing(text: str, code: CodeType, span: Span) -> Executing | None:
+    """Find what `code`, compiled from `text`, executes at `span`; None where the text can't be parsed.
+
+    Raises
+    ------
+    ChangedSource
+        If there is another function, or none, at this place.
     """
-    found: list[tuple[str, Any]] = []
-    for name in _names(filename, position):
-        value = _value(name, local, module)
-        if value is not _MISSING and not issubclass(type(value), _UNINTERESTING):  # isinstance may run its code
-            found.append((name, value))
-        if len(found) == _MAX_NAMES:
-            break
-    return found
+    tree = _parsed(text)
+    path = [] if tree is None else list(_path(tree, (span[0], span[2])))
+    if tree is None or not any(isinstance(node, ast.stmt) for node in path):
+        return None
+    statement = next(node for node in reversed(path) if isinstance(node, ast.stmt))
+    scope = next((node for node in reversed(path) if isinstance(node, _SCOPES) and node is not statement), None)
+    if not _fits(code, scope, statement):
+        raise ChangedSource
+    lines = (1, span[1] + 1_000_000) if scope is None else (_first_line(scope), scope.end_lineno or span[1])
+    return Executing(statement, _part(statement, span), lines)
 
 
-def _names(filename: str, position: tuple[int, int]) -> Iterable[str]:
-    tree = _parsed("".join(linecache.getlines(filename)))
-    statement = None if tree is None else _innermost(tree, position)
-    return () if statement is None else _names_in(statement)
+def own_part(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement; of a compound one, those of its header."""
+    for field, value in ast.iter_fields(statement):
+        children = value if isinstance(value, list) else [value]
+        if field not in _BLOCKS:
+            yield from (node for child in children if isinstance(child, ast.AST) for node in ast.walk(child))
 
 
 @functools.lru_cache(maxsize=16)
@@ -63,14 +69,13 @@ def _parsed(source: str) -> ast.Module | None:
         return None
 
 
-def _innermost(tree: ast.Module, position: tuple[int, int]) -> ast.stmt | None:
-    found: ast.stmt | None = None
+def _path(tree: ast.Module, position: tuple[int, int]) -> Iterator[ast.AST]:
+    """The statements, handlers and cases around a position, outermost first."""
     inside: ast.AST | None = tree
     while inside is not None:
         inside = next((child for child in _blocks(inside) if _covers(child, position)), None)
-        if isinstance(inside, ast.stmt):
-            found = inside
-    return found
+        if inside is not None:
+            yield inside
 
 
 def _blocks(node: ast.AST) -> Iterator[ast.AST]:
@@ -84,58 +89,53 @@ def _blocks(node: ast.AST) -> Iterator[ast.AST]:
 def _covers(node: Any, position: tuple[int, int]) -> bool:
     if isinstance(node, ast.match_case):
         return any(_covers(child, position) for child in node.body)
-    return bool((node.lineno, node.col_offset) <= position < (node.end_lineno, node.end_col_offset))
+    decorators = getattr(node, "decorator_list", ())
+    first = min((each.lineno, each.col_offset) for each in (node, *decorators))
+    return bool(first <= position < (node.end_lineno, node.end_col_offset))
 
 
-def _names_in(statement: ast.stmt) -> list[str]:
-    """Names and attribute chains of a statement; of a compound one, those of its header."""
-    chains: dict[tuple[int, int], str] = {}
-    for node in _own_part(statement):
-        chain = _chain(node)
-        if chain is not None and isinstance(node, (ast.Name, ast.Attribute)):
-            place = (node.lineno, node.col_offset)
-            if len(chain) > len(chains.get(place, "")):
-                chains[place] = chain
-    names = [chain for _, chain in sorted(chains.items())]
-    return list(dict.fromkeys(prefix for chain in names for prefix in _prefixes(chain)))
+def _first_line(scope: Any) -> int:
+    return int(min(each.lineno for each in (scope, *scope.decorator_list)))
 
 
-def _own_part(statement: ast.stmt) -> Iterator[ast.AST]:
-    for field, value in ast.iter_fields(statement):
-        children = value if isinstance(value, list) else [value]
-        if field not in _BLOCKS:
-            yield from (node for child in children if isinstance(child, ast.AST) for node in ast.walk(child))
+def _fits(code: CodeType, scope: ast.stmt | None, statement: ast.stmt) -> bool:
+    """Whether the code may be that of this place: a file may have been edited since it was imported."""
+    if not code.co_name.startswith("<"):  # a lambda, a comprehension, a module
+        if scope is None or code.co_name != scope.name or code.co_firstlineno != _first_line(scope):  # type: ignore[attr-defined]
+            return False
+    names = {node.id for node in own_part(statement) if isinstance(node, ast.Name)}
+    return not names or not names.isdisjoint(_names_of(code))
 
 
-def _chain(node: ast.AST) -> str | None:
-    """``a.b.c`` of a name or of attributes of one."""
-    match node:
-        case ast.Name(id=name):
-            return name
-        case ast.Attribute(value=value, attr=attribute):
-            base = _chain(value)
-            return None if base is None else f"{base}.{attribute}"
-    return None
+def _names_of(code: CodeType) -> set[str]:
+    inner = (const for const in code.co_consts if isinstance(const, CodeType))
+    own = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    return own.union(*map(_names_of, inner))
 
 
-def _prefixes(chain: str) -> Iterator[str]:
-    parts = chain.split(".")
-    yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+def _part(statement: ast.stmt, span: Span) -> Span:
+    """The span; of a compound statement executed as a whole, as loops are natively, that of its header's expression."""
+    if span != span_of(statement):
+        return span
+    match statement:
+        case ast.For(iter=node) | ast.AsyncFor(iter=node):
+            return span_of(node)
+        case ast.With(items=[item]) | ast.AsyncWith(items=[item]):
+            return span_of(item.context_expr)
+    return span
 
 
-def _value(chain: str, local: Mapping[str, Any], module: Mapping[str, Any]) -> Any:
-    name, *attributes = chain.split(".")
-    value = local[name] if name in local else module.get(name, _MISSING)
-    for attribute in islice(attributes, 4):
-        value = _MISSING if value is _MISSING else _plain_attribute(value, attribute)
-    return value
+def span_of(node: Any) -> Span:
+    """Where a node's text is."""
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
-def _plain_attribute(value: object, name: str) -> Any:
-    """An attribute that lies in the instance's dict and not in its class too: no code of the user's runs."""
-    if any(name in base.__dict__ for base in type(value).__mro__):
-        return _MISSING
-    try:
-        return object.__getattribute__(value, "__dict__").get(name, _MISSING)
-    except Exception:  # no dict
-        return _MISSING
+def segment(lines: list[str], span: Span) -> str:
+    """The text of a span, in one line."""
+    first, last, start, end = span
+    cut = [line.encode() for line in lines[first - 1 : last]]
+    if not cut:
+        return ""
+    cut[-1] = cut[-1][:end]
+    cut[0] = cut[0][start:]
+    return " ".join(chain.from_iterable(part.decode(errors="replace").split() for part in cut))

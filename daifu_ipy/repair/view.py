@@ -76,6 +76,24 @@ class CrashView(Protocol):
         """Names that the statement would have bound and that hold an older value."""
         ...
 
+    @property
+    def progress(self) -> Sequence[Any]:
+        """Where each loop around the crash stands, outermost first: ``line``, ``header``, ``target``."""
+        ...
+
+    @property
+    def frames(self) -> Sequence[Any]:
+        """The vaccinated frames on the stack, innermost first."""
+        ...
+
+    def decide(self, repair: Repair) -> bool:
+        """Decide it, from any thread; False if somebody was first."""
+        ...
+
+    def failed_again(self, frame: int = 0) -> bool | None:
+        """Whether a statement that was run again has failed again, with no success in between; None if unknown."""
+        ...
+
     def action(self, code: str, frame: int = 0) -> ActionResult:
         """Run code in the crashed namespace."""
         ...

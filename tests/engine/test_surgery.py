@@ -897,7 +897,7 @@ ALIKE = {
     ),
     "unwrapped": (
         "for i in range(3):\n if i < 5:\n  log(i)\n  bad1(i)\n  log('end')", "for i in range(3):\n log(i)\n bad1(i)\n log('end')",
-        (0, "end", 1, 1, "end", 2, "end"),
+        (0, "end", 1, "end", 2, "end"),
     ),
 }
 # fmt: on
@@ -964,10 +964,7 @@ def main(): return make(1)(1)
 COUNT = "def count(x):\n    nonlocal n\n    n += x\n    n *= 2\n    return -n\n"
 
 
-NESTED = pytest.mark.xfail(strict=True, reason="surgery of a nested function leaves the function around it as it was")
-
-
-@pytest.mark.parametrize("whole", [True, pytest.param(False, marks=NESTED)], ids=["module", "unit"])
+@pytest.mark.parametrize("whole", [True, False], ids=["module", "unit"])
 def test_closures_of_one_maker_run_the_new_text(whole):
     module = Module(COUNTERS)
     first, second = module.make(1), module.make(100)
@@ -985,7 +982,6 @@ def test_closures_that_were_vaccinated_one_by_one_run_the_new_text():
     assert second(1) == -202
 
 
-@NESTED
 def test_a_nested_function_defined_again_by_a_running_frame():
     """The old frame makes it from its old text, and finishes so; a call from anew has the new one."""
     source = "def main():\n for i in range(2):\n  def step():\n   bad(i)\n   return 'old', i\n  log(step())\n"
@@ -1360,10 +1356,10 @@ REFUSALS = {
     "dropped": ("x = 1\n", "defines neither"),
     "renamed": (UNIT.replace("main", "other"), "defines neither"),
     "other-unknown-function": ("def unknown(): pass\n", "defines neither"),
-    "parameter-added": (UNIT.replace("a, b=2", "a, z, b=2"), "parameters of .*main can't change"),
-    "parameter-renamed": (UNIT.replace("(a, b=2", "(z, b=2"), "parameters of .*main can't change"),
-    "default-changed": (UNIT.replace("b=2", "b=3"), "parameters of .*main can't change"),
-    "star-dropped": (UNIT.replace("*c, ", "*, "), "parameters of .*main can't change"),
+    "parameter-added": (UNIT.replace("a, b=2", "a, z, b=2"), "z is a new parameter without a default"),
+    "parameter-renamed": (UNIT.replace("(a, b=2", "(z, b=2"), "parameter a of .*main is gone and z is new"),
+    "parameter-to-star": (UNIT.replace("*c", "c=1, *f"), "c can't become another kind"),
+    "decorated": ("@log\n" + UNIT, "decorators of .*main"),
     "async": ("async " + UNIT, "can't become a coroutine"),
     "generator": (UNIT.replace("log(i)", "yield i"), "can't become, or stop being, a generator"),
     "lambda": ("main = lambda a: a\n", "defines neither"),
@@ -1373,22 +1369,18 @@ REFUSALS = {
     "global-after-use": (UNIT.replace("log(i)", "global total"), "before global declaration"),
     "duplicate-argument": (UNIT.replace("*c", "*b"), "duplicate argument|parameters"),
     "await": (UNIT.replace("log(i)", "await i"), "await"),
-    "loop-dropped": (UNIT.replace("for i in range(3):", "if total:"), "for loop .* no counterpart"),
-    "loop-to-while": (UNIT.replace("for i in range(3):", "while total:"), "for loop .* no counterpart"),
-    "with-dropped": (UNIT.replace('with cm("w"):', "if True:"), "no counterpart"),
-    "with-to-try": (UNIT.replace('    with cm("w"):', "    try:").replace("    return total", "    finally: pass\n    return total"), "no counterpart"),
     "too-deep": (UNIT.replace("log(i)", "\n".join([" " * k + "    " * 3 + f"with cm({k}):" for k in range(25)]).lstrip() + "\n" + " " * 60 + "pass"), "nested"),
 }
 # fmt: on
-REFUSALS["helper-parameters"] = ("def helper(x, y): return x\n", "parameters of helper can't change")
+REFUSALS["helper-decorated"] = ("@log\ndef helper(x): return x\n", "decorators of helper")
 REFUSALS["helper-captures"] = ("def helper(x):\n    nonlocal y\n    return x\n", "no binding for nonlocal|can't")
 REFUSALS["unit-good-helper-bad"] = (
-    UNIT.replace("log(i)", "log(-i)") + "def helper(x, y): return x\n",
-    "parameters of helper can't change",
+    "@log\ndef helper(x): return x\n" + UNIT.replace("log(i)", "log(-i)"),
+    "decorators of helper",
 )
 REFUSALS["helper-good-unit-bad"] = (
     "def helper(x): return -x\n" + UNIT.replace("a, b=2", "a, z, b=2"),
-    "parameters of .*main can't change",
+    "z is a new parameter without a default",
 )
 
 
@@ -1468,8 +1460,8 @@ def test_vaccinate_again_after_surgery_with_the_text_of_a_method():
     assert module.main() == 4
 
 
-@pytest.mark.parametrize("restart_at", ["edit", 1, 3, 99])
-def test_other_restart_locations_are_refused(restart_at):
+@pytest.mark.parametrize("restart_at", [1, 99])
+def test_a_line_without_a_statement_is_refused(restart_at):
     module, manager = (
         Patient(REFUSED, plain=["helper"]),
         Answers(Surgery(UNIT.replace("log(i)", "log(-i)"), restart_at=restart_at), Pass()),
@@ -1503,19 +1495,18 @@ WRAPPED = {
     "while-in-while": ("n = 0\nwhile n < 3:\n log(n)\n bad1(n)\n n += 1", "n = 0\nwhile n < 3 and True:\n while n < 3:\n  log(n)\n  bad1(n)\n  n += 1"),
     "with-in-with": ("with cm('a'):\n log(1)\n bad(1)", "with cm('z'):\n with cm('a'):\n  log(1)\n  bad(1)"),
     "second-with": ("with cm('a'):\n log(1)\n bad(1)", "with cm('z'), cm('a'):\n log(1)\n bad(1)"),
-    "loop-in-try": ("for i in range(3):\n log(i)\n bad1(i)", "try:\n for i in range(3):\n  log(i)\n  bad1(i)\nexcept KeyError: pass"),
     "loop-in-with": ("for i in range(3):\n log(i)\n bad1(i)", "with cm('z'):\n for i in range(3):\n  log(i)\n  bad1(i)"),
 }
 # fmt: on
 
 
 @pytest.mark.parametrize(("old", "new"), WRAPPED.values(), ids=WRAPPED)
-def test_what_is_open_can_not_be_wrapped(old, new):
-    """What stands around an open block must not take its iterator, or its context manager."""
+def test_what_is_open_is_not_wrapped_unasked(old, new):
+    """What stands around an open block must not take its iterator, or its context manager; nor is it abandoned."""
     module, manager = Patient(unit(old)), Answers(Surgery(unit(new)), Pass())
     run(module, manager)
     assert len(manager.refusals) == 1
-    assert "no counterpart" in manager.refusals[0]
+    assert "has not been entered" in manager.refusals[0]
     example = Patient(unit(old), faults=0, vaccinated=False)
     example.main()
     assert module.lines == example.lines

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from daifu_ipy import repair_with, vaccinate
 from daifu_ipy.engine.repairs import Abort, Pass, Repair, Skip
-from daifu_ipy.frontends.choose import ASKERS, ON_CRASH, Asker, Environment, choose
-from daifu_ipy.repair.rules import Rules, read_rules
+from daifu_ipy.frontends.choose import ASKERS, ON_CRASH, Asker, Environment, choose, describe
+from daifu_ipy.repair.rules import Rules, SameHere, read_rules
 from tests.fakes import FakeCrash
 
 SCRIPT = Environment()
@@ -85,7 +86,7 @@ def test_a_refused_rule_leaves_it_to_the_table():
 
 def test_the_askers_are_tried_in_order_where_they_fit():
     panel = Asker("panel", lambda environment: environment.in_kernel, lambda crash: Repair(("panel",)))
-    both = (panel, *PROMPT)
+    both = [panel, *PROMPT]
     assert decide(KERNEL, askers=both)[0].actions == ("panel",)
     assert decide(TERMINAL, askers=both)[0] == ASKED
     assert decide(KERNEL, askers=both, on_crash="prompt")[0] == ASKED
@@ -120,10 +121,77 @@ def test_nothing_is_asked_where_nobody_can_answer(monkeypatch, capsys):
 
 
 def test_the_prompt_is_the_real_one(monkeypatch, capsys):
-    monkeypatch.setattr("builtins.input", lambda prompt: "skip")
-    assert choose(FakeCrash(), environment=TERMINAL) == ASKED
+    monkeypatch.setattr("builtins.input", lambda prompt="": "skip")
+
+    @vaccinate
+    def unit():
+        1 / 0
+        return 5
+
+    with repair_with(lambda crash: choose(crash, environment=TERMINAL)):
+        assert unit() == 5
     assert [asker.name for asker in ASKERS] == ["prompt"]
-    assert "The run waits" in capsys.readouterr().out
+    assert "ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_a_later_front_end_may_put_itself_first():
+    panel = Asker("panel", lambda environment: environment.in_kernel, lambda crash: Repair(("panel",)))
+    ASKERS.insert(0, panel)
+    try:
+        assert choose(FakeCrash(), environment=BATCH_KERNEL).actions == ("panel",)
+        assert describe(environment=BATCH_KERNEL) == "is asked about at the panel"
+    finally:
+        ASKERS.remove(panel)
+
+
+def asker(*answers):
+    left = list(answers)
+    return (Asker("prompt", lambda environment: True, lambda crash: left.pop(0)),)
+
+
+def test_the_same_here_makes_a_rule():
+    made = rules("KeyError -> pass")
+    asked = asker(SameHere(ASKED, 3))
+    assert [decide(TERMINAL, rules=made, askers=asked)[0] for _ in range(3)] == [ASKED] * 3
+    assert made.rules[0].limit == 3
+    with pytest.raises(IndexError):  # asked again
+        decide(TERMINAL, rules=made, askers=asked)
+
+
+def test_the_same_here_that_is_refused_makes_none():
+    made, asked = rules(""), asker(SameHere(ASKED, 3), Repair())
+    decide(TERMINAL, rules=made, askers=asked)
+    assert decide(TERMINAL, FakeCrash(refusal="no"), rules=made, askers=asked)[0] == Repair()
+    assert made.rules == ()
+
+
+def test_the_same_here_without_rules_is_the_repair():
+    assert decide(TERMINAL, askers=asker(SameHere(ASKED, 3)))[0] == ASKED
+
+
+def test_somebody_is_told_when_a_crash_begins_to_wait():
+    told = []
+    for environment, crash, source in [
+        (TERMINAL, FakeCrash(), None),
+        (TERMINAL, FakeCrash(refusal="no"), None),
+        (SCRIPT, FakeCrash(), None),
+        (TERMINAL, FakeCrash(), rules("* -> skip")),
+    ]:
+        decide(environment, crash, rules=source, on_wait=told.append)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"environment": SCRIPT}, "is aborted: nobody can be asked here"),
+        ({"environment": TERMINAL}, "is asked about at the prompt"),
+        ({"environment": TERMINAL, "on_crash": "rules", "rules": 1}, "is tried by 1 rule, then is aborted"),
+        ({"environment": KERNEL, "rules": 2}, "is tried by 2 rules, then is asked about at the prompt"),
+    ],
+)
+def test_it_says_who_would_answer(options, text):
+    assert describe(**options) == text
 
 
 class FakeKernel:

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
+import linecache
+import sys
 import threading
-import types
+import weakref
 
 import pytest
 
-from daifu_ipy.engine.repairs import Abort, Break, Continue, Pass, Return, Skip, Surgery
-from daifu_ipy.frontends.prompt import ABORT_QUESTION, MORE, PROMPT, Prompt
-from tests.fakes import FakeCrash
+from daifu_ipy import Abort, Break, Continue, Pass, Repair, Return, Skip, Surgery, pending, repair_with, vaccinate
+from daifu_ipy.frontends.prompt import Prompt, debugger
+from daifu_ipy.frontends.repair_pdb import PROMPT, SURE
+from daifu_ipy.frontends.typed import is_about, is_python, nearest
+from daifu_ipy.repair.rules import SameHere
 
 EOF, CTRL_C = EOFError, KeyboardInterrupt
+RATE = 1
 
 
-class Terminal:
-    """Types the given lines (an exception class is raised) and keeps what it sees."""
+def load(batch, lr):
+    scale = 2
+    return scale * lr / batch
+
+
+@vaccinate
+def train(batches, lr=1.0):
+    losses, loss = [], None
+    for batch in batches:
+        loss = load(batch, lr)
+        losses.append(loss)
+    return losses
+
+
+@vaccinate
+def straight(x, gone=1):
+    return 1 / x
+
+
+class Typing:
+    """Types the given lines (an exception class is raised) and keeps what it is asked."""
 
     def __init__(self, *lines):
-        self.lines, self.asked, self.shown = list(lines), [], []
+        self.lines, self.asked, self.namespace, self.repair = list(lines), [], {}, None
+        self.prompt = Prompt(self.ask)
 
     def ask(self, prompt):
         self.asked.append(prompt)
@@ -27,204 +54,423 @@ class Terminal:
             raise line
         return line
 
-    @property
-    def text(self):
-        return "\n".join(self.shown)
+    def __call__(self, crash):
+        self.repair = self.prompt(crash)
+        self.namespace = {name: value for name, value in crash.namespace.items() if name not in ("x", "gone")}
+        return self.repair.repair if isinstance(self.repair, SameHere) else self.repair
 
 
-def play(*lines, crash=None, **parts):
-    """The ending that these lines lead to, the crash, and the terminal; all lines must be used up."""
-    crash, terminal = crash or FakeCrash(**parts), Terminal(*lines)
-    repair = Prompt(terminal.ask, terminal.shown.append)(crash)
-    assert terminal.lines == []
-    assert (repair.actions, repair.frame) == ((), 0)
-    return repair.then, crash, terminal
+def play(*lines, run=lambda: straight(0)):
+    """Crash once and type these lines, all of them; whatever they answer, the crashed function returns."""
+    typing = Typing(*lines)
+
+    def manager(crash):
+        typing(crash)
+        return Return("None")
+
+    with repair_with(manager):
+        assert run() is None
+    assert typing.lines == []
+    return typing
 
 
-@pytest.mark.parametrize(
-    ("lines", "ending"),
-    [
-        (["pass"], Pass()),
-        (["  pass  "], Pass()),
-        (["skip"], Skip()),
-        (["continue"], Continue()),
-        (["break"], Break()),
-        (["abort"], Abort()),
-        (["return"], Return("None")),
-        (["return total / n"], Return("total / n")),
-        (["", "  ", "skip"], Skip()),
-        (["quit", "n", "skip"], Skip()),
-        (["exit", "y"], Abort()),
-        ([EOF, EOF], Abort()),
-        ([EOF, "y"], Abort()),
-        ([EOF, "n", "pass"], Pass()),
-        ([EOF, "", "pass"], Pass()),
-        ([EOF, CTRL_C, "pass"], Pass()),
-        ([CTRL_C, "no", CTRL_C, "n", "pass"], Pass()),
-        ([CTRL_C, "yes"], Abort()),
-        ([CTRL_C, EOF], Abort()),
-        ([CTRL_C, CTRL_C, CTRL_C, CTRL_C, "pass"], Pass()),
-        (["action", EOF, EOF, EOF], Abort()),
-        (["if x:", EOF, EOF, EOF], Abort()),
-        ([RuntimeError], Abort()),
-    ],
-    ids=repr,
-)
+IN_LOOP = [
+    (["pass"], Pass()),
+    (["  pass  "], Pass()),
+    (["skip"], Skip()),
+    (["continue", "y"], Continue()),
+    (["continue", "n", "pass"], Pass()),
+    (["continue", "", "pass"], Pass()),
+    (["continue", EOF, "pass"], Pass()),
+    (["continue", CTRL_C, "pass"], Pass()),
+    (["break", "yes"], Break()),
+    (["break", "n", "skip"], Skip()),
+    (["abort"], Abort()),
+    (["return", "y"], Return("None")),
+    (["return total / n", "y"], Return("total / n")),
+    (["return x", "n", "skip"], Skip()),
+    (["", "  ", "skip"], Skip()),
+    (["quit", "n", "skip"], Skip()),
+    (["exit", "y"], Abort()),
+    (["c", "n", "cont", "n", "pass"], Pass()),
+    (["q", "n", "EOF", "n", "pass"], Pass()),
+    ([EOF, EOF], Abort()),
+    ([EOF, "y"], Abort()),
+    ([EOF, "n", "pass"], Pass()),
+    ([EOF, "", "pass"], Pass()),
+    ([EOF, CTRL_C, "pass"], Pass()),
+    ([CTRL_C, "no", CTRL_C, "n", "pass"], Pass()),
+    ([CTRL_C, "yes"], Abort()),
+    ([CTRL_C, EOF], Abort()),
+    (["action", EOF, EOF, EOF], Abort()),
+    (["if 1:", EOF, EOF, EOF], Abort()),
+    (["s", "n", "r", "b", "j 3", "unt", "run", "until", "restart", "tbreak", "commands", "pass"], Pass()),
+    (["pass now", "skip it", "abort please", "break 15", "continue;", "pass"], Pass()),
+    (["alias go pass", "go"], Pass()),
+    (["lr = 2 ;; skip"], Skip()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "ending"), IN_LOOP, ids=repr)
 def test_what_decides(lines, ending):
-    assert play(*lines)[0] == ending
+    assert play(*lines, run=lambda: train([0])).repair == Repair(then=ending)
 
 
-@pytest.mark.parametrize(
-    "lines", [[RuntimeError], [EOF, RuntimeError], ["action", RuntimeError], ["if x:", RuntimeError]]
-)
-def test_stdin_that_does_not_work_aborts(lines):
-    then, _, terminal = play(*lines)
-    assert then == Abort()
-    assert "daifu: can't ask here (RuntimeError: ): aborting" in terminal.text
+@pytest.mark.parametrize("lines", [[RuntimeError], [EOF, RuntimeError], ["action", RuntimeError], ["if 1:", RuntimeError], ["break", RuntimeError]])  # fmt: skip
+def test_stdin_that_does_not_work_aborts(lines, capsys):
+    assert play(*lines).repair == Repair(then=Abort())
+    assert "daifu: can't ask here (RuntimeError: ): aborting" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("lines", "variables"),
     [
-        (["x = 1"], {"x": 1}),
-        (["x = 1; y = 2"], {"x": 1, "y": 2}),
-        (["action x = 1"], {"x": 1}),
-        (["action", "x = 1", "y = x + 1", ""], {"x": 1, "y": 2}),
-        (["action", "for i in range(3):", "    x = i", ""], {"i": 2, "x": 2}),
+        (["y = 1"], {"y": 1}),
+        (["y = 1; z = 2"], {"y": 1, "z": 2}),
+        (["!y = 1"], {"y": 1}),
+        (["action y = 1"], {"y": 1}),
+        (["action", "y = 1", "z = y + 1", ""], {"y": 1, "z": 2}),
         (["action", EOF], {}),
-        (["action", "x = 1", CTRL_C], {}),
-        (["action for i in (1, 2):", "  x = i", ""], {"i": 2, "x": 2}),
-        (["for i in (1, 2):", "  x = i", ""], {"i": 2, "x": 2}),
+        (["action", "y = 1", CTRL_C], {}),
+        (["action for i in (1, 2):", "  y = i", ""], {"i": 2, "y": 2}),
+        (["for i in (1, 2):", "  y = i", ""], {"i": 2, "y": 2}),
         (["for i in (1, 2):", CTRL_C], {}),
-        (["for i in (1, 2): x = i", ""], {"i": 2, "x": 2}),
-        (["x = [1,", "2]"], {"x": [1, 2]}),
-        (["x = '''a", "b'''"], {"x": "a\nb"}),
+        (["for i in (1, 2): y = i", ""], {"i": 2, "y": 2}),
+        (["y = [1,", "2]"], {"y": [1, 2]}),
+        (["y = '''a", "b'''"], {"y": "a\nb"}),
+        (["y = 'a;;b'"], {"y": "a;;b"}),
         (["skip = 3"], {"skip": 3}),
-        (["action = 3"], {"action": 3}),
-        (["stack, vars = 1, 2"], {"stack": 1, "vars": 2}),
+        (["n = 3", "n += 1"], {"n": 4}),
+        (["p, c = 1, 2"], {"p": 1, "c": 2}),
+        (["l: int = 3"], {"l": 3}),
+        (["l = [1]", "l[0] = 2"], {"l": [2]}),
+        (["l = [1]", "l.append(2)"], {"l": [1, 2]}),
         (["abort = [1]"], {"abort": [1]}),
-        (["x = 1", "x += 1", "1 / 0", "x += 1"], {"x": 3}),
-        (["del gone"], {}),
+        (["y = 1", "y += 1", "1 / 0", "y += 1"], {"y": 3}),
+        (["y = 1", "y += 1", ""], {"y": 2}),
+        (["interact", "y = 1", "for i in (1,):", "  y += i", "", CTRL_C, "exit()"], {"y": 2, "i": 1}),
+        (["interact", "skip = 1", EOF], {"skip": 1}),
+        (["p (x := 5)"], {}),
+        (["def f():", "  return 3", "", "y = f()", "del f"], {"y": 3}),
+        (["import math", "y = math.pi > 3", "del math"], {"y": True}),
     ],
     ids=repr,
 )
 def test_python_changes_the_crashed_variables(lines, variables):
-    crash = FakeCrash(variables={"gone": 1})
-    play(*lines, "pass", crash=crash)
-    expected = variables if lines == ["del gone"] else {"gone": 1, **variables}
-    assert crash.namespace == expected
+    assert play(*lines, "pass").namespace == variables
 
 
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
         ("1 + 1", "2"),
-        ("x = 5", ""),
+        ("y = 5", ""),
+        ("gone", "1"),
         ("1 / 0", "ZeroDivisionError: division by zero\n  line 1: 1 / 0"),
         ("action return 5", "SyntaxError: an action can't use 'return'"),
-        ("x = = 1", "neither a command nor Python: invalid syntax (help lists the commands)"),
-        ("frobnicate the thing", "neither a command nor Python"),
+        ("x = = 1", "*** neither a command nor Python: invalid syntax (help lists the commands)"),
+        ("frobnicate the thing", "*** neither a command nor Python: invalid syntax"),
+        ("surgry", "*** neither a command nor Python: there is no variable surgry; did you mean surgery?"),
+        ("PASS", "*** neither a command nor Python: there is no variable PASS; did you mean pass?"),
         ("await x", "SyntaxError: an action can't await"),
-        ("return 1 +", "return EXPRESSION: invalid syntax"),
-        ("surgery", "surgery FILE:"),
+        ("return 1 +", "*** return EXPRESSION: invalid syntax"),
         ("surgery /nowhere/at/all", "can't read /nowhere/at/all: "),
         ("len(range(3))", "3"),
+        ("vars(object())", "TypeError: vars() argument must have __dict__ attribute"),
         ("RATE = 2", "RATE: new, and hides the module's; to change that one: global RATE"),
+        ("same 0 skip", "*** same N REPAIR"),
+        ("same 2 jump", "*** "),
+        ("help nothing", "*** No help for 'nothing'"),
+        ("p [x for _ in range(2)]", "[0, 0]"),
+        ("x?", "<class 'int'>: 0"),
     ],
-)
-def test_what_a_line_shows(line, shown):
-    crash = FakeCrash(variables={})
-    crash.space.globals["RATE"] = 1
-    _, _, terminal = play(line, "pass", crash=crash)
-    before = len(play("pass")[2].shown)
-    assert "\n".join(terminal.shown[before:]).startswith(shown)
-    assert bool(terminal.shown[before:]) is bool(shown)
+)  # fmt: skip
+def test_what_a_line_shows(line, shown, capsys):
+    play("pass")
+    before = len(capsys.readouterr().out)
+    play(line, "pass")
+    text = capsys.readouterr().out
+    end = text.rindex("pass: line")
+    start = text.index("help lists the rest).\n") + len("help lists the rest).\n")
+    assert before > 0
+    assert text[start:end].startswith(shown)
+    assert bool(text[start:end]) is bool(shown)
 
 
-def test_lines_for_ipython_go_to_the_action():
-    crash = FakeCrash()
-    play("!ls", "%who", "pass", crash=crash)
-    assert crash.done == ["!ls", "%who"]
+def test_an_error_in_a_command_or_ctrl_c_costs_nothing(capsys):
+    class Odd:
+        def __repr__(self):
+            raise CTRL_C
+
+    play("p odd", "odd", "pp 1 / 0", "a", "vars", "pass", run=lambda: odd(Odd()))
+    assert "*** KeyboardInterrupt" in capsys.readouterr().out
 
 
-def test_surgery_takes_a_files_text(tmp_path, monkeypatch):
+@vaccinate
+def odd(odd):
+    return 1 / 0
+
+
+FIRST = train.__code__.co_firstlineno
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["pass"], "pass: line CALL runs again: loss = load(batch, lr) (had begun, and runs twice: load(batch, lr))"),
+        (["skip"], "skip: line CALL is left out: loss = load(batch, lr); an older value stays in loss"),
+        (["continue", "y"], "continue: the rest of this turn of 'for batch in batches:' (line LOOP) is left out, and its next one begins"),
+        (["break", "y"], "break: 'for batch in batches:' (line LOOP) is left, and the run goes on after it"),
+        (["return lr", "y"], "return: train ends here, and its caller gets lr"),
+        (["abort"], "abort: ZeroDivisionError: float division by zero goes on, as if nothing had intercepted it"),
+        (["same 3 skip"], "an older value stays in loss; and so up to 3 times at this place"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_will_happen_is_said_first(lines, said, capsys):
+    play(*lines, run=lambda: train([0]))
+    said = said.replace("CALL", str(FIRST + 4)).replace("LOOP", str(FIRST + 3))
+    assert said in capsys.readouterr().out
+
+
+def test_same_is_an_answer_for_later_crashes_too():
+    assert play("same 5 skip").repair == SameHere(Repair(then=Skip()), 5)
+    assert play("same 2 action 'x = 1' then pass").repair == SameHere(Repair(("x = 1",), Pass()), 2)
+
+
+def test_the_stack_is_shown_once_with_what_a_repair_would_do(capsys):
+    play("lr = 1", "pass", run=lambda: train([0]))
+    text = capsys.readouterr().out
+    assert text.count("ZeroDivisionError: float division by zero") == 1
+    assert "pass runs again: load(batch, lr)\nskip leaves an older value in: loss\n" in text
+    assert "The run waits. pass, action, surgery, skip, continue, break, return, abort; or Python" in text
+
+
+def outer_of(run):
+    @vaccinate
+    def outer():
+        value = "old"
+        result = run()
+        return value, result
+
+    return outer
+
+
+def test_the_selected_frame_is_the_one_that_is_changed_and_repaired():
+    typing = Typing("u", "u", "value = 'new'", "d", "d", "u", "u", "result = 5", "skip", "y")
+    with repair_with(typing):
+        assert outer_of(lambda: straight(0))() == ("new", 5)
+    assert typing.repair == Repair(then=Skip(), frame=1)
+    assert typing.asked[-1] == SURE
+
+
+def test_from_a_frame_that_is_not_vaccinated_the_crashed_unit_is_repaired():
+    typing = Typing("d", "scale", "u", "batch = 2", "d", "pass")
+    with repair_with(typing):
+        assert train([0]) == [1.0]
+    assert typing.repair == Repair()
+
+
+def test_a_repair_refused_before_is_not_sent_again_without_a_question(capsys):
+    typing = Typing("continue", "y", "continue", "y", "n", "return 5", "y")
+    with repair_with(typing):
+        assert straight(0) == 5
+    text = capsys.readouterr().out
+    assert text.count("refused: ") == 1
+    assert "this was refused; refused again, it would abort the run" in text
+
+
+NUMBERS = itertools.count()
+
+
+def vaccinated_again():
+    """`straight` anew, since a surgery changes it for good."""
+    source, filename = "def straight(x, gone=1):\n    return 1 / x\n", f"<made {next(NUMBERS)}>"
+    space = {"__name__": "made"}
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    exec(compile(source, filename, "exec"), space)
+    return vaccinate(space["straight"])
+
+
+@pytest.fixture(autouse=True)
+def drafts_here(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def new_text(tmp_path):
     path = tmp_path / "new code.py"
-    path.write_text("def train():\n    return 'é'\n", "utf-8")
-    assert play(f"surgery {path}")[0] == Surgery("def train():\n    return 'é'\n")
-    assert play(f"surgery '{path}'")[0] == Surgery("def train():\n    return 'é'\n")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert isinstance(play("surgery ~/new code.py")[0], Surgery)
-    path.write_bytes(b"\xff")
-    assert "can't read" in play(f"surgery {path}", "pass")[2].text
+    path.write_text("def straight(x, gone=1):\n    return 1 / (x + 1)  # é\n", "utf-8")
+    return path
 
 
-def crashed(variables):
-    with pytest.raises(ValueError, match="bad label") as caught:
-        exec(compile("raise ValueError('bad label')", "<cell>", "exec"), {})
-    return FakeCrash(
-        exception=caught.value,
-        stack=caught.value.__traceback__.tb_next,
-        variables=variables,
-        repeats=("f(batch)", "g()"),
-        stale=("loss",),
-    )
+def test_surgery_by_a_file(new_text, capsys):
+    typing = Typing(f"preview {new_text}", f"surgery '{new_text}'", "n", f"surgery {new_text}", "y")
+    made = vaccinated_again()
+    with repair_with(typing):
+        assert made(0) == 1.0
+    assert typing.repair == Repair(then=Surgery(new_text.read_text("utf-8")))
+    text = capsys.readouterr().out
+    assert "-    return 1 / x\n+    return 1 / (x + 1)  # é\n" in text
+    assert "not applied; your text is kept" in text
+    assert str(new_text) in text
 
 
-def test_the_stack_is_shown_once_with_what_a_repair_would_do():
-    _, _, terminal = play("x = 1", "x", "pass", crash=crashed({}))
-    assert terminal.text.count("ValueError: bad label") == 1
-    assert "<module>, <cell>:1" in terminal.text
-    assert "pass runs again: f(batch), g()" in terminal.text
-    assert "skip leaves an older value in: loss" in terminal.text
-    assert "The run waits. pass, action, surgery, skip, continue, break, return, abort" in terminal.text
-    assert play("stack", "pass", crash=crashed({}))[2].text.count("<module>, <cell>:1") == 2
+def test_surgery_by_pasted_lines():
+    lines = ["def straight(x, gone=1):", "", "    return 7", "END"]
+    typing = Typing("surgery", "def straight(x:", "END", "n", "surgery", *lines, "y")
+    with repair_with(typing):
+        assert vaccinated_again()(0) == 7
 
 
-def test_a_refusal_is_shown_instead_of_the_stack():
-    _, _, terminal = play("pass", refusal="there is no loop to leave")
-    assert terminal.shown == ["refused: there is no loop to leave"]
+@pytest.mark.parametrize(
+    "lines", [["END"], [CTRL_C], ["def straight(x, gone=1):", "    return 1 / x", "END"]], ids=repr
+)
+def test_a_surgery_that_changes_nothing_is_none(lines):
+    typing = Typing("surgery", *lines, "return 3", "y")
+    with repair_with(typing):
+        assert vaccinated_again()(0) == 3
 
 
-def test_vars_shows_the_variables_as_they_are_now():
-    many = {f"v{i:03}": i for i in range(100)}
-    variables = {"total": 1, "@daifu_i1": 2, "math": types, "f": len, "C": int, "__x": 3, **many}
-    _, _, terminal = play("total = 7", "vars", "pass", variables=variables)
-    assert "total = 7" in terminal.shown
-    assert terminal.shown[-1] == "... 41 more"
-    assert not any(line.startswith(("@", "math", "f =", "C =", "__x")) for line in terminal.shown)
+def test_a_text_that_can_not_be_read(tmp_path, capsys):
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    play(f"surgery {tmp_path / 'bytes'}", "pass")
+    assert "can't read" in capsys.readouterr().out
 
 
-def test_help_lists_every_command():
-    _, _, terminal = play("help", "pass")
-    assert "return [EXPR]        return the value of an expression from the unit" in terminal.shown
-    assert terminal.shown[-1] == "anything else        is Python, and runs as an action"
-
-
-def test_what_it_asks_with():
-    _, _, terminal = play("if 1:", "  x = 1", "", EOF, "n", "pass")
-    assert terminal.asked == [PROMPT, MORE, MORE, PROMPT, ABORT_QUESTION, PROMPT]
-
-
-def test_it_uses_input_and_print_of_the_moment(monkeypatch, capsys):
+def test_it_uses_input_of_the_moment(monkeypatch, capsys):
     monkeypatch.setattr("builtins.input", lambda prompt: "skip")
-    assert Prompt()(FakeCrash()).then == Skip()
-    assert "ValueError: bad label" in capsys.readouterr().out
+    with repair_with(Prompt()):
+        assert straight(0) is None
+    assert "ZeroDivisionError: division by zero" in capsys.readouterr().out
 
 
-def test_two_threads_are_asked_about_one_after_the_other():
-    inside, most = [0], [0]
+def test_what_another_thread_has_decided_is_taken():
+    def ask(prompt):
+        (crash,) = pending()
+        assert crash.decide(Return("42"))
+        raise CTRL_C
+
+    with repair_with(Prompt(ask)):
+        assert straight(0) == 42
+
+
+def test_two_threads_are_asked_about_one_after_the_other(capsys):
+    inside, most, waiting = [0], [0], threading.Barrier(3)
 
     def ask(prompt):
         inside[0] += 1
         most[0] = max(most[0], inside[0])
-        done.wait(0)
         inside[0] -= 1
-        return "pass"
+        return "return 1" if prompt == PROMPT else "y"
 
-    done, prompt = threading.Event(), Prompt(ask, lambda text: None)
-    threads = [threading.Thread(target=prompt, args=(FakeCrash(),)) for _ in range(4)]
+    prompt, results = Prompt(ask), []
+
+    def run():
+        waiting.wait()
+        with repair_with(prompt):
+            results.append(straight(0))
+
+    threads = [threading.Thread(target=run, name=f"worker {number}") for number in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert most == [1]
+    assert results == [1, 1, 1]
+    text = capsys.readouterr().out
+    assert all(f"a crash in thread 'worker {number}'" in text for number in range(3))
+
+
+class Big:
+    """Stands for a tensor."""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["pass"], ["w", "d", "vars", "a", "ll", "p big", "u", "u", "vars", "d", "display big", "big", "y = big", "del y", "pass"]],
+    ids=["at once", "after looking"],
+)  # fmt: skip
+def test_after_an_ending_nothing_of_the_frames_is_kept(lines):
+    refs, fails = [], [1]
+
+    def helper():
+        big = Big()
+        refs.append(weakref.ref(big))
+        if fails:
+            return fails.pop() / 0
+        return len([ref for ref in refs if ref() is not None])
+
+    @vaccinate
+    def unit():
+        return helper()
+
+    def caller():
+        big = Big()
+        refs.append(weakref.ref(big))
+        result = unit()
+        del big
+        return result + len([ref for ref in refs if ref() is not None])
+
+    gc.disable()
+    try:
+        with repair_with(Typing(*lines)):
+            assert caller() == 2 + 0  # while the helper runs again: its own and the caller's; then none
+    finally:
+        gc.enable()
+
+
+def test_completion_offers_commands_and_the_names_of_the_frame():
+    from daifu_ipy.frontends.completion import candidates
+
+    names = {"batch": 1, "text": "", "@daifu_i1": 2}
+    assert candidates("sk", "sk", names, ["skip", "pass"]) == ["skip"]
+    assert "batch" in candidates("ba", "p ba", names, ["batches"])
+    assert "batches" not in candidates("ba", "p ba", names, ["batches"])
+    assert "text.upper()" in candidates("text.up", "text.up", names, [])
+    assert not any("@" in name for name in candidates("", "", names, []))
+
+
+def test_completion_gives_the_program_its_own_back():
+    readline = pytest.importorskip("readline")
+    before = readline.get_completer(), readline.get_completer_delims()
+    play("lr = 1", "pass")
+    assert (readline.get_completer(), readline.get_completer_delims()) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "python"),
+    [("skip", False), ("skip = 1", True), ("skip == 1", False), ("p x == 1", False), ("p(x)", False), ("vars(x)", True),
+     ("l[0]", True), ("l 3, 4", False), ("n.a", True), ("n .a", False), ("c |= 3", True), ("q: int = 4", True),
+     ("stack, vars = 1, 2", True), ("return (1)", False), ("3", False)],
+)  # fmt: skip
+def test_which_lines_are_python(line, python):
+    assert is_python(line, {"l", "n"}) is python
+
+
+@pytest.mark.parametrize(
+    ("code", "about"),
+    [("ls", False), ("ls -l", False), ("x", True), ("x = 3", True), ("print(x)", True), ("id", False), ("git status", False),
+     ("nvidia-smi", False), ("len(x) + y", False)],
+)  # fmt: skip
+def test_what_follows_an_exclamation_mark(code, about):
+    assert is_about(code, {"x"}) is about
+
+
+def test_nearest():
+    assert [nearest(word, ["pass", "skip", "surgery"]) for word in ("psas", "Skp", "surgey", "loss_fn")] == [
+        "pass",
+        "skip",
+        "surgery",
+        None,
+    ]
+
+
+def test_a_script_needs_no_shell(tmp_path):
+    import pdb
+    import subprocess
+
+    code = "import sys; from daifu_ipy.frontends.prompt import shell_base; print(shell_base().__module__, 'IPython' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "pdb False\n"
+    assert issubclass(debugger(pdb.Pdb), pdb.Pdb)

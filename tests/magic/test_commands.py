@@ -13,6 +13,7 @@ from daifu_ipy import history, repair_with
 from daifu_ipy.engine.crash import transform_action
 from daifu_ipy.engine.managers import settings
 from daifu_ipy.engine.vaccinate import is_vaccinated
+from daifu_ipy.magic.commands import COMMANDS
 from daifu_ipy.magic.options import CellOptions, read_cell_options
 from daifu_ipy.magic.transformers import is_marked
 from daifu_ipy.repair.rules import Rule
@@ -121,11 +122,27 @@ def test_the_magic_called_by_a_program(notebook):
 
 def test_commands_are_listed(notebook):
     seen = notebook.run("%daifu")
-    for word in ("%daifu status ", "%daifu vaccinate NAME ...", "%daifu unvaccinate NAME", "%daifu history [--json]"):
+    for word in (
+        "%daifu status ",
+        "%daifu vaccinate NAME ...",
+        "%daifu show NAME",
+        "%daifu history [N] [--json]",
+        "%daifu doctor",
+    ):
         assert word in seen.stdout
     seen = notebook.run("%daifu frobnicate")
     assert seen.stderr.startswith("UsageError: %daifu has no 'frobnicate'. It has:\n%daifu status")
     assert "UsageError: unrecognized arguments: now" in notebook.run("%daifu status now").stderr
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help", "?"])
+@pytest.mark.parametrize("word", COMMANDS)
+def test_every_command_has_help(notebook, word, flag):
+    seen = notebook.run(f"%daifu {word} {flag}")
+    usage, _, *description = seen.stdout.splitlines()
+    assert usage.startswith(f"%daifu {word}")
+    assert COMMANDS[word].help in description
+    assert (seen.stderr, seen.error) == ("", "")
 
 
 def test_vaccinate_and_unvaccinate(notebook):
@@ -178,9 +195,9 @@ def test_status(notebook, monkeypatch):
     assert "a crash now     is tried by 2 rules, then is aborted: nobody can be asked here\n" in shown
     with repair_with(lambda crash: None):
         assert "goes to the repair manager that the program has set" in notebook.run("%daifu status").stdout
-    notebook.run("%config Daifu.on_crash = 'rules'")
+    notebook.run("%config Daifu.answer = 'rules'")
     assert "is tried by 2 rules, then is aborted\n" in notebook.run("%daifu status").stdout
-    notebook.run("%config Daifu.on_crash = 'auto'")
+    notebook.run("%config Daifu.answer = 'auto'")
     monkeypatch.setattr("daifu_ipy.frontends.choose._has_terminal", lambda: True)
     monkeypatch.setattr("daifu_ipy.frontends.choose._kernel", lambda: None)
     assert "is tried by 2 rules, then is asked about at the prompt\n" in notebook.run("%daifu status").stdout
@@ -193,9 +210,9 @@ def test_history(notebook):
     )
     lines = notebook.run("%daifu history").stdout.splitlines()
     assert [line[15:] for line in lines] == [
-        "<module>, line 3: ZeroDivisionError: division by zero -> 1 action, then pass",
-        "<module>, line 4: KeyError: 'a' -> skip",
-        "<module>, line 5: NameError: name 'undefined' is not defined -> aborted",
+        "Cell In[2], line 3: ZeroDivisionError: division by zero -> 1 action, then pass",
+        "Cell In[2], line 4: KeyError: 'a' -> skip",
+        "Cell In[2], line 5: NameError: name 'undefined' is not defined -> aborted",
     ]
     assert json.loads(notebook.run("%daifu history --json").stdout) == json.loads(normal(json.dumps(history.to_json())))
     assert daifu_ipy.history is history
@@ -211,12 +228,12 @@ def test_traits_that_are_wrong(notebook):
     from traitlets import TraitError
 
     daifu = next(c for c in notebook.shell.configurables if type(c).__name__ == "Daifu")
-    for name, value in {"rules": "KeyError", "on_crash": "panel", "intercept": "some"}.items():
+    for name, value in {"rules": "KeyError", "answer": "nobody", "intercept": "some"}.items():
         with pytest.raises(TraitError):
             setattr(daifu, name, value)
     with pytest.raises(TraitError, match="rules: expected '->'"):
         daifu.rules = ["KeyError"]
-    assert (daifu.rules, daifu.on_crash, daifu.intercept) == (None, "auto", "auto")
+    assert (daifu.rules, daifu.answer, daifu.intercept) == (None, "auto", "auto")
 
 
 def registered(shell):
@@ -255,10 +272,12 @@ def test_unloading_undoes_all():
 
 def test_loading_twice_and_reloading():
     with Notebook() as notebook:
+        before = registered(notebook.shell)
         daifu_ipy.load_ipython_extension(notebook.shell)
-        assert len(notebook.shell.ast_transformers) == 1
+        assert registered(notebook.shell) == before
+        count = len(notebook.shell.ast_transformers)
         notebook.run("%reload_ext daifu_ipy")
-        assert len(notebook.shell.ast_transformers) == 1
+        assert len(notebook.shell.ast_transformers) == count
         assert notebook.run("%%daifu --rules '* -> skip'\n1 / 0\n3").result == "3"
         daifu_ipy.unload_ipython_extension(notebook.shell)
         daifu_ipy.unload_ipython_extension(notebook.shell)
@@ -282,6 +301,7 @@ def test_an_internal_error_leaves_the_cell_to_ipython(notebook, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("broken")
 
+    count = len(notebook.shell.ast_transformers)
     for name in ("vaccinated_cell", "protect"):
         with monkeypatch.context() as patched:
             patched.setattr(f"daifu_ipy.magic.running.{name}", broken)
@@ -292,7 +312,7 @@ def test_an_internal_error_leaves_the_cell_to_ipython(notebook, monkeypatch):
     seen = notebook.run("%%daifu\nx = 3\nx + 1")
     assert (seen.result, seen.error) == ("4", "")
     assert seen.stdout.startswith("daifu: this cell runs plainly: internal error: RuntimeError: broken\n")
-    assert len(notebook.shell.ast_transformers) == 1
+    assert len(notebook.shell.ast_transformers) == count
 
 
 def test_nothing_is_kept_of_cells_that_have_run(notebook):

@@ -136,7 +136,9 @@ def test_after_surgery_the_cells_rules_still_hold(notebook):
     finally:
         settings.default = default
     assert (seen.error, answers) == ("", [])
-    assert "ZeroDivisionError: division by zero, in the cell, line 7: skip (rule 1, use 1)" in seen.stdout
+    assert (
+        "ZeroDivisionError: division by zero, in surgery 1 of Cell In[1], line 7: skip (rule 1, use 1)" in seen.stdout
+    )
 
 
 def test_a_manager_set_by_api_wins_and_is_reported(notebook):
@@ -229,7 +231,7 @@ def test_modes(notebook, terminal):
     for mode in ("abort", "rules"):
         seen = notebook.run(f"%%daifu --on-crash {mode}\n1 / 0")
         assert f"daifu: aborting; on-crash is {mode}\n" in seen.stdout
-    notebook.run("%config Daifu.on_crash = 'abort'")
+    notebook.run("%config Daifu.answer = 'abort'")
     assert "on-crash is abort" in notebook.run("%%daifu\n1 / 0").stdout
     terminal.append("skip")
     assert notebook.run("%%daifu --on-crash prompt\n1 / 0\n3").result == "3"

@@ -1,14 +1,13 @@
-"""%%daifu in a real kernel: its messages are those of the plain cell; the prompt, rules and aborts as a client sees them."""
+"""%%daifu in a real kernel: the prompt, rules and aborts as a client sees them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from jupyter_client.manager import start_new_kernel
 
+from tests.magic.kernel import STOP, Kernel, text
 from tests.magic.notebook import MARKER, PLAIN, without_report
 
 pytestmark = [
@@ -17,129 +16,11 @@ pytestmark = [
 ]
 
 
-STOP = "the Stop button"
-
-
-class Kernel:
-    """A kernel with the extension loaded."""
-
-    def __init__(self) -> None:
-        self.manager, self.client = start_new_kernel(
-            kernel_name="python3", extra_arguments=["--HistoryManager.enabled=False"]
-        )
-        self.run("%load_ext daifu_ipy")
-
-    def stop(self) -> None:
-        self.client.stop_channels()
-        self.manager.shutdown_kernel(now=True)
-
-    def run(self, code: str, typed: list[str] | None = None, **options: Any) -> list[dict[str, Any]]:
-        """Run a cell: what it asked (on a channel of its own), then the messages that it sent, the reply last."""
-        asked: list[dict[str, Any]] = []
-        sent: list[dict[str, Any]] = []
-        lines = list(typed or ())
-
-        def answer(message):
-            asked.append({"type": "input_request", "prompt": message["content"]["prompt"]})
-            line = lines.pop(0) if lines else "abort"  # so that no test leaves a kernel that waits
-            self.manager.interrupt_kernel() if line == STOP else self.client.input(line)
-
-        reply = self.client.execute_interactive(
-            code,
-            allow_stdin=typed is not None,
-            stdin_hook=answer,
-            output_hook=lambda message: add(sent, plain(message)),
-            timeout=60,
-            **options,
-        )
-        assert lines == []
-        return [*asked, *sent, plain(reply)]
-
-
-def add(sent: list[dict[str, Any]], message: dict[str, Any]) -> None:
-    """Where a stream's text is cut into messages is a matter of time."""
-    last = sent[-1] if sent else {}
-    if message["type"] == last.get("type") == "stream" and message["name"] == last["name"]:
-        last["text"] += message["text"]
-    else:
-        sent.append(message)
-
-
-def plain(message: dict[str, Any]) -> dict[str, Any]:
-    """A message without what is different each time."""
-    content = message["content"]
-    return {"type": message["msg_type"]} | normal(content)
-
-
-def normal(value: Any) -> Any:
-    if isinstance(value, str):
-        value = re.sub(r"\x1b\[[0-9;]*m", "", value)
-        value = re.sub(r"(CPU times|Wall time): .*", r"\1", value)
-        value = re.sub(r"(/tmp/ipykernel_\d+/)?\b\d+\.py", "CELL", value)
-        value = re.sub(r"In\[\d+\]", "In[n]", value)
-        value = re.sub(r"0x[0-9a-f]+", "0x", value)
-        return re.sub(rf"'{MARKER}'|(?<!#){MARKER}(?=\\n)", PLAIN, value)
-    if isinstance(value, dict):
-        return {
-            key: normal(item) for key, item in value.items() if key not in ("engine_info", "execution_count", "code")
-        }
-    if isinstance(value, list):
-        return [normal(item) for item in value]
-    return value if type(value) is not int else "n"
-
-
-def text(messages: list[dict[str, Any]]) -> str:
-    return "".join(message.get("text", "") for message in messages if message["type"] == "stream")
-
-
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    made = Kernel()
+    made = Kernel("%load_ext daifu_ipy")
     yield made
     made.stop()
-
-
-SAME = {
-    "value": "@\nx = 1\nprint('a')\nx + 1",
-    "semicolon": "@\nx = 1\nx;",
-    "out": "@\n41\n---\n@\n_ + 1",
-    "display": "@\nfrom IPython.display import HTML, display\ndisplay(HTML('<b>b</b>'))\nHTML('<i>i</i>')",
-    "stderr": "@\nimport sys\nprint('e', file=sys.stderr)\nprint('o')",
-    "await": "@\nimport asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return 3\nprint(await f())\nawait f()",
-    "task": "@\nimport asyncio\nasync def f():\n    return 3\nawait asyncio.gather(asyncio.create_task(f()), f())",
-    "shell": "@\n!echo a\nx = !echo b\nx",
-    "magic": "@\n%who_ls no_such_type\n%pinfo len",
-    "time": "%%time\n@\nprint('a')\n3",
-    "capture": "%%capture out\n@\nprint('a')\n3\n---\nout.stdout, out.outputs[0].data",
-    "clear": "@\nfrom IPython.display import clear_output\nprint('a')\nclear_output()\nprint('b')",
-    "progress": "@\nfrom IPython.display import display\nh = display('a', display_id='id')\nh.update('b')",
-    "syntax-error": "@\nx = 1\nfor i in x\n    pass",
-    "error": "@\ndef f(x):\n    return [\n        1,\n        1 / x]\n\nfor i in (1, 0):\n    f(i)",
-    "error-await": "@\nasync def f(x):\n    return 1 / x\n\nawait f(0)",
-    "error-chained": "@\ntry:\n    {}['k']\nexcept KeyError as e:\n    raise ValueError('v') from e",
-    "error-in-library": "@\nimport json\njson.loads('{')",
-    "exit-code": "@\nraise SystemExit",
-    "input": "@\nprint(input('? '))",
-    "classes": "@\nfrom dataclasses import dataclass\n@dataclass\nclass P:\n    x: int = 1\nimport pickle\npickle.loads(pickle.dumps(P())) == P()",
-    "usage-error": "@\n%cd /no/such/folder/xyz\n%no_such_magic",
-    "syntax-warning": "@\nx = 1\nx is 1",
-}  # fmt: skip
-
-
-# IPython shows of a frame in a cell not the traceback's line but `frame.f_lineno`, where the frame stopped last.
-@pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in SAME.items()])
-def test_the_messages_are_those_of_the_plain_cell(kernel, row):
-    """With a manager that always aborts, so that nothing of ours is printed."""
-    kernel.run("import daifu_ipy\ndaifu_ipy.set_repair_manager(lambda crash: daifu_ipy.Abort())", silent=True)
-    seen = {}
-    for first in (PLAIN, MARKER):
-        seen[first] = []
-        for cell in row.split("\n---\n"):
-            code = f"\n{cell}".replace("\n@", f"\n{first}", 1)[1:]
-            seen[first] += kernel.run(code, typed=["typed"] if "input(" in row else None)
-    kernel.run("daifu_ipy.set_repair_manager(None)", silent=True)
-    for plain_message, message in zip(seen[PLAIN], seen[MARKER], strict=True):
-        assert message == plain_message
 
 
 def test_user_expressions_and_silent_cells(kernel):
@@ -224,7 +105,7 @@ def test_capture_and_time(kernel):
         "daifu: ZeroDivisionError: division by zero, in Cell In[n], line 4: skip (rule 1, use 1 of 1)",
     ]
     kernel.run(f"%%capture out\n{MARKER} {rules}\n1 / 0")
-    assert "skip (rule 1, use 1 of 1)" in text(kernel.run("print(out.stdout)"))
+    assert "skip (rule 1, use 1 of 1)" in text(kernel.run("out.show()"))
 
 
 def test_an_old_report_does_not_go_to_a_capture_that_has_ended(kernel):

@@ -9,8 +9,10 @@ import weakref
 
 import pytest
 
-from daifu_ipy.engine.repairs import Abort, Pass, Repair, Return, Skip, Surgery
-from daifu_ipy.repair.history import Event, History, Replay, replay
+from daifu_ipy.engine.repairs import Abort, Action, Pass, Repair, Skip, Surgery
+from daifu_ipy.repair.event import Event
+from daifu_ipy.repair.history import History
+from daifu_ipy.repair.replay import Replay, replay
 from tests.fakes import FakeCrash
 
 SOURCE = 'def train():\n    \'\'\'it\\\'s "quoted"\'\'\'\n    return """a\n"""\n'
@@ -24,8 +26,7 @@ def event(crash=None, repair=Repair(), outcome="recovered") -> Event:
 def filled() -> History:
     history = History()
     history.add(event(repair=Repair(then=Skip())))
-    history.add(event(FakeCrash(line=20), ODD))
-    history.add(event(repair=Repair(then=Return("1")), outcome="refused: no"))
+    history.add(event(FakeCrash(statement="x = 1"), ODD))
     history.add(event(FakeCrash(exception=OSError("a'''\n\"\"\"b"), unit="Net.fit", repeats=("f(x)",))))
     history.add(event(repair=Repair(then=Abort()), outcome="aborted"))
     return history
@@ -34,10 +35,10 @@ def filled() -> History:
 CRASHES = [
     FakeCrash(),
     FakeCrash(exception=OSError("other message"), unit="Net.fit"),
-    FakeCrash(line=20),
-    FakeCrash(),
-    FakeCrash(),
+    FakeCrash(statement="x = 1", line=2),
     FakeCrash(line=99),
+    FakeCrash(),
+    FakeCrash(statement="x = 2"),
     FakeCrash(exception=KeyError("x")),
 ]
 ANSWERS = [Repair(then=Skip()), Repair(then=Pass()), ODD, Repair(then=Abort()), None, None, None]
@@ -55,8 +56,9 @@ def test_an_event_is_what_happened():
 
 
 def test_actions_that_ran_before_the_decision_are_part_of_the_repair():
-    made = Event.of(FakeCrash(), Repair(("b = 2",), Skip()), latency_seconds=0, outcome="recovered", actions=["a = 1"])
-    assert Repair.from_json(made.repair) == Repair(("a = 1", "b = 2"), Skip())
+    ran = [Action("a = 1"), Action("c = 3", 1)]
+    made = Event.of(FakeCrash(), Repair(("b = 2",), Skip(), 1), latency_seconds=0, outcome="recovered", actions=ran)
+    assert Repair.from_json(made.repair) == Repair((Action("a = 1", 0), "c = 3", "b = 2"), Skip(), 1)
 
 
 def test_json_gives_the_same_history_back():
@@ -94,7 +96,7 @@ def test_a_replay_answers_the_same_crashes_in_order(make, tmp_path):
 
 
 def test_a_replay_has_no_second_answer_for_a_refused_one():
-    manager = Replay([(("train", 15, "ValueError"), Repair())] * 2)
+    manager = Replay([(event().key, Repair())] * 2)
     assert manager(FakeCrash(refusal="no loop")) is None
     assert manager.left == 2
 
@@ -105,9 +107,8 @@ def test_an_empty_history_exports_a_script():
 
 def test_the_script_shows_what_happened():
     script = filled().export_script()
-    assert "recovered: ValueError: bad label\n" in script
-    assert "('train', 15, 'ValueError')" in script
-    assert "refused" not in script
+    assert "line 15, recovered: ValueError: bad label\n" in script
+    assert "('train', 'loss = f(batch)', 'ValueError')" in script
 
 
 @pytest.mark.parametrize(

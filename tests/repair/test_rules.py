@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from daifu_ipy.engine.repairs import Abort, Break, Continue, Pass, Repair, Return, Skip, Surgery
-from daifu_ipy.repair.rule_text import SETS, parse_repair
-from daifu_ipy.repair.rules import Rule, RuleError, Rules, read_rules
+from daifu_ipy.repair.rule_sets import SETS
+from daifu_ipy.repair.rule_text import parse_repair
+from daifu_ipy.repair.rules import Rule, RuleError, Rules, SameHere, read_rules
 from tests.fakes import FakeCrash
 
 SKIP = Repair(then=Skip())
@@ -20,7 +23,9 @@ class Answers(Rules):
 
     def __init__(self, source):
         self.waits, self.lines = [], []
-        super().__init__(read_rules(source), sleep=self.waits.append, show=self.lines.append)
+        super().__init__(
+            read_rules(source), sleep=self.waits.append, show=lambda report: self.lines.append(str(report))
+        )
 
 
 class Quiet(Exception):
@@ -193,9 +198,18 @@ TEXTS = {
     " ; \n": [],
     "transient-io": list(SETS["transient-io"]),
     "transient-io, limit=2, wait=0; * -> skip": [
-        Rule(SETS["transient-io"][0].error, limit=2, wait=0),
+        *(replace(rule, limit=2, wait=0) for rule in SETS["transient-io"]),
         Rule(repair=SKIP),
     ],
+    "skip-item @ train:15, limit=3": [replace(SETS["skip-item"][0], unit="train", line=15, limit=3)],
+    "transient-io -> skip": [replace(rule, repair=SKIP) for rule in SETS["transient-io"]],
+    "skip-item -> action 'a' then break": [
+        replace(SETS["skip-item"][0], in_loop=False, repair=Repair(("a",), Break()))
+    ],
+    "* -> pass, limit=none, in_a_row=4, wait=1, backoff=2.5, max_wait=60, file='*.py'": [
+        Rule(limit=None, in_a_row=4, wait=1, backoff=2.5, max_wait=60, file="*.py")
+    ],
+    "* -> continue, frame=loop": [Rule(repair=Repair(then=Continue()), in_loop=True)],
 }
 
 
@@ -209,14 +223,19 @@ def test_the_text_form(text):
     [
         ("ValueError skip", "expected '->', '~', '@' or '|', got 'skip'", 11),
         ("ValueError", "got the end of the rule", 10),
-        ("-> skip", "expected the name of an exception, '*', or a set: transient-io, got '->'", 0),
+        (
+            "-> skip",
+            "expected the name of an exception, '*', or a set: transient-io, skip-item, out-of-memory, got '->'",
+            0,
+        ),
         ("ValueError -> retry", "expected one of pass, skip, continue, break, return, abort, action", 14),
         ("ValueError -> surgery", "expected one of pass", 14),
         ("ValueError ->", "expected one of pass", 13),
         ("ValueError -> skip pass", "expected ',' and an option, or ';' and the next rule, got 'pass'", 19),
         (
             "ValueError -> skip, often",
-            "expected limit=N, limit=none, wait=SECONDS or frame=N, got 'often'",
+            "expected limit=N, limit=none, in_a_row=N, wait=SECONDS, backoff=FACTOR, max_wait=SECONDS, "
+            "file='GLOB', frame=N, frame=loop, got 'often'",
             20,
         ),
         ("ValueError -> skip, limit 3", "expected '=', got '3'", 26),
@@ -234,7 +253,12 @@ def test_the_text_form(text):
         ("ValueError -> action x", "expected code in quotes, got 'x'", 21),
         ("ValueError -> action 'x' then", "expected one of pass", 29),
         ("OSError -> pass; ValueError $ skip", "can't read '$'", 28),
-        ("transient-io -> pass", "expected ',' and an option", 13),
+        ("transient-io pass", "expected ',' and an option", 13),
+        ("transient-io -> retry", "expected one of pass", 16),
+        ("* -> pass, backoff=0.5", "backoff must be a factor from 1 on, but is 0.5", 0),
+        ("* -> pass, in_a_row=none", "expected a number, as in in_a_row=5", 20),
+        ("* -> pass, frame=one", "expected a number, as in frame=1, or loop", 17),
+        ("* -> pass, file=data.py", "expected a glob in quotes", 16),
     ],
 )
 def test_a_text_that_cannot_be_read_shows_the_place_and_what_may_stand_there(text, problem, caret):
@@ -316,16 +340,146 @@ def test_wrong_forms_are_refused(source, error, message):
         read_rules(source)
 
 
-def test_the_built_in_set_retries_what_may_pass():
-    rules = Answers("transient-io")
-    import http.client
+def test_files_are_matched_by_the_end_of_their_path():
+    crash = FakeCrash()
+    for pattern, matches in {"train.py": True, "*.py": True, "a/train.py": False, "rain.py": False}.items():
+        assert Rule(file=pattern).matches(crash) is matches
 
-    for error in (
-        ConnectionResetError(),
-        TimeoutError(),
-        OSError(5, "I/O error"),
-        http.client.IncompleteRead(b""),
-    ):
-        assert rules(FakeCrash(exception=error)) == Repair(then=Pass())
-    assert rules(FakeCrash()) is None
-    assert rules.waits == [1.0] * 4
+
+# in a row
+
+
+def test_a_success_starts_the_count_anew():
+    rules = Answers("* -> pass, limit=none, in_a_row=3")
+    again = [False, True, True, False, True, True, True, True, False]
+    answers = [rules(FakeCrash(again=failed)) is not None for failed in again]
+    assert answers == [True] * 6 + [False, False, True]
+    assert rules.uses == (7,)
+
+
+def test_a_rule_without_any_limit_does_not_retry_for_ever():
+    rules = Answers("* -> pass, limit=none")
+    rules(FakeCrash())
+    assert [rules(FakeCrash(again=True)) is not None for _ in range(20)].count(True) == 9
+
+
+def test_a_limit_of_its_own_is_the_only_one():
+    rules = Answers("* -> pass, limit=20")
+    assert [rules(FakeCrash(again=True)) is not None for _ in range(30)].count(True) == 20
+
+
+def test_rows_are_counted_by_place_and_thread():
+    rules = Answers("* -> pass, limit=none, in_a_row=2")
+    for _ in range(2):
+        for line in (1, 2):
+            assert rules(FakeCrash(line=line, again=True)) is not None
+    assert rules(FakeCrash(line=1, again=True)) is None
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(rules(FakeCrash(line=1, again=True))))
+    thread.start()
+    thread.join()
+    assert answers == [Repair()]
+
+
+def loop(**target):
+    return SimpleNamespace(line=3, header="for ...", target=target)
+
+
+def test_where_it_is_not_known_whether_it_succeeded_the_loops_tell():
+    rules = Answers("* -> pass, limit=none, in_a_row=2")
+    batches = [object(), object()]
+    known = [FakeCrash(again=None, progress=(loop(i=i, batch=batches[i % 2]),)) for i in range(5)]
+    assert all(rules(crash) for crash in known)
+    assert rules(known[-1]) is not None
+    assert rules(known[-1]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("wait=1, backoff=2", [1, 2, 4, 8, 16]),
+        ("wait=1, backoff=2, max_wait=5", [1, 2, 4, 5, 5]),
+        ("wait=90, backoff=2", [90, 90, 90, 90, 90]),
+        ("wait=2", [2, 2, 2, 2, 2]),
+        ("wait=0, backoff=2", []),
+    ],
+)
+def test_each_use_in_a_row_waits_longer(text, waits):
+    rules = Answers(f"* -> pass, limit=none, {text}")
+    for turn in range(5):
+        rules(FakeCrash(again=turn > 0))
+    assert rules.waits == waits
+    rules(FakeCrash())
+    assert rules.waits[len(waits) :] == waits[:1]
+
+
+def test_the_longest_row_waits_no_longer_than_the_cap():
+    assert Rule(wait=1, backoff=10, limit=None).wait_before(10_000) == 60
+
+
+def test_the_report_says_how_many_in_a_row():
+    rules = Answers("transient-io")
+    for turn in range(3):
+        rules(FakeCrash(exception=TimeoutError("slow"), again=turn > 0))
+    assert rules.lines == [
+        "daifu: TimeoutError: slow, in train, line 15: pass after 1 s (transient-io, use 1)",
+        "daifu: TimeoutError: slow, in train, line 15: pass after 2 s (transient-io, use 2, 2 in a row)",
+        "daifu: TimeoutError: slow, in train, line 15: pass after 4 s (transient-io, use 3, 3 in a row)",
+    ]
+
+
+def test_by_default_the_telling_uses_are_printed(capsys):
+    rules = Rules(read_rules("* -> skip, limit=40"))
+    for _ in range(41):
+        rules(FakeCrash())
+    uses = [int(line.split("use ")[1].split()[0]) for line in capsys.readouterr().out.splitlines()]
+    assert uses == [1, 2, 3, 4, 8, 16, 32, 40]
+
+
+# the same here
+
+
+def test_the_same_here_matches_this_type_at_this_place():
+    rule = Rule.here(FakeCrash(), Skip(), 5)
+    assert (rule.limit, rule.repair) == (5, SKIP)
+    assert rule.matches(FakeCrash())
+    assert rule.matches(FakeCrash(exception=UnicodeError("another message")))
+    for other in (FakeCrash(line=16), FakeCrash(unit="test"), FakeCrash(exception=KeyError())):
+        assert not rule.matches(other)
+
+
+def test_odd_names_are_taken_as_they_are():
+    crash = FakeCrash(unit="f[0]*")
+    assert Rule.here(crash, Pass()).matches(crash)
+    assert not Rule.here(crash, Pass()).matches(FakeCrash(unit="f0x"))
+
+
+@pytest.mark.parametrize("times", [0, -1, True, "5"])
+def test_times_are_checked(times):
+    with pytest.raises((TypeError, ValueError)):
+        SameHere(SKIP, times)
+
+
+def test_an_added_rule_comes_first_and_counts_the_answer_that_it_was_made_of():
+    rules = Answers("* -> pass, limit=none")
+    rules(FakeCrash(exception=KeyError()))
+    rules.add(Rule.here(FakeCrash(), SKIP, 3), used=True)
+    assert rules.answered is None
+    assert [rules(FakeCrash()) for _ in range(3)] == [SKIP, SKIP, Repair()]
+    assert rules.answered == "rule 1, use 2"
+    assert rules.lines[1] == "daifu: ValueError: bad label, in train, line 15: skip (same here, use 2 of 3)"
+
+
+def test_an_added_rule_whose_first_answer_is_refused_goes_away():
+    rules = Answers("")
+    rules.add(Rule.here(FakeCrash(), Break(), 3), used=True)
+    assert rules(FakeCrash(refusal="no loop")) is None
+    assert rules.rules == ()
+
+
+def test_an_added_rule_may_be_refused_later():
+    rules = Answers("")
+    rules.add(Rule.here(FakeCrash(), Break(), 3), used=True)
+    assert rules(FakeCrash()).then == Break()
+    assert rules(FakeCrash(refusal="no loop")) is None
+    assert rules.uses == (1,)

@@ -49,25 +49,24 @@ train(['{"loss": 1}', '{"loss"'])
 
 EXPECTED = """\
 <module>, <program N>:13
-      11 |     return total
-      12 |
-->    13 | train(['{"loss": 1}', '{"loss"'])
+     11 |     return total
+     12 |
+->   13 | train(['{"loss": 1}', '{"loss"'])
 train, <program N>:10
-       8 |     for number, text in enumerate(texts):
-       9 |         # the next one raises
-->    10 |         total += load(text)["loss"]
-      11 |     return total
-      12 |
-           total = 1
-           text = '{"loss"'
+      8 | for number, text in enumerate(texts):
+      9 |     # the next one raises
+->   10 |     total += load(text)["loss"]
+                       ^^^^^^^^^^
+     11 | return total
+          total = 1
+          text = '{"loss"'
 load, <program N>:4
-       2 |
-       3 | def load(text):
-->     4 |     return json.loads(text)
-       5 |
-       6 | def train(texts):
-           text = '{"loss"'
-    ... 3 library frames, the last: json/decoder.py:LINE in JSONDecoder.raw_decode
+      3 | def load(text):
+->    4 |     return json.loads(text)
+                     ^^^^^^^^^^^^^^^^
+          text = '{"loss"'
+    ... 3 library frames, the last: JSONDecoder.raw_decode, json/decoder.py:LINE
+          obj, end = self.scan_once(s, idx)
 json.decoder.JSONDecodeError: Expecting ':' delimiter: line 1 column 8 (char 7)"""
 
 
@@ -99,7 +98,7 @@ def values(source: str, **names) -> dict[str, str]:
         ("match a:\n    case 1:\n        fail(b)", {"b": "2"}),
         ("match fail(a):\n    case 1:\n        b", {"a": "1"}),
         ("x = [fail(a) for _ in c]", {"c": "[3]", "a": "1"} if INLINED else {"_": "3", "a": "1"}),
-        ("o.lr = 3; fail(o.lr, o.deep.x)", {"o": "O", "o.lr": "3"}),
+        ("o.lr = 3; fail(o.lr, o.deep.x)", {"o": "O", "o.lr": "3", "o.deep": "None"}),
         ("fail(o.prop, o.__dict__, o.slot)", {"o": "O"}),
         ("unbound = fail(a)", {"a": "1"}),
         ("a = fail(b)", {"a": "1", "b": "2"}),
@@ -141,7 +140,7 @@ def test_a_crash_shows_its_namespace_after_actions():
 def test_a_closed_crash_is_shown_from_its_records():
     record = FrameRecord("train.py", 3, "train", "loss = f(x)", (("x", "1"), ("@daifu_i", "2")))
     crash = SimpleNamespace(exception=None, stack=[record], namespace={}, summary="ValueError: bad")
-    assert format_stack(crash) == "train, train.py:3\n->     3 | loss = f(x)\n           x = 1\nValueError: bad"
+    assert format_stack(crash) == "train, train.py:3\n->    3 | loss = f(x)\n          x = 1\nValueError: bad"
     assert format_stack(SimpleNamespace(exception=None, stack=None, summary="ValueError: bad")) == "ValueError: bad"
 
 
@@ -163,20 +162,39 @@ def test_causes_contexts_and_notes():
             raise new from problem
         """
     )
-    assert format_stack(error).splitlines()[-4:] == [
+    lines = format_stack(error).splitlines()[-4:]
+    name = error.__traceback__.tb_frame.f_code.co_filename
+    assert lines == [
         "ValueError: bad",
         "  a note",
-        "  caused by IndexError: list index out of range",
-        "  while handling ZeroDivisionError: division by zero",
+        f"  caused by IndexError: list index out of range (<module>, {name}:6)",
+        f"  while handling ZeroDivisionError: division by zero (<module>, {name}:4)",
     ]
     assert "while handling" not in format_stack(raised("try:\n    1/0\nexcept Exception:\n    raise OSError from None"))
 
 
-def test_a_deep_recursion_is_cut_in_the_middle():
-    text = format_stack(raised("def f(n):\n    return f(n + 1)\nf(0)"))
-    assert text.count("return f(n + 1)") < 40
+def test_a_recursion_is_shown_by_its_first_and_last_round():
+    error = raised("def f(n):\n    return f(n + 1) if n < 50 else n / 0\nf(0)")
+    records = record_frames(error.__traceback__)
+    assert [(r.line, r.left_out, r.recursion) for r in records] == [(3, 0, False), (2, 0, False), (2, 49, True)]
+    assert "    ... the same 49 frames more" in format_stack(error)
+
+
+def test_frames_that_call_each_other_are_one_recursion():
+    error = raised("def f(n):\n    return g(n - 1) if n else n / 0\ndef g(n):\n    return f(n)\nf(20)")
+    records = record_frames(error.__traceback__)
+    assert [(r.function, r.left_out) for r in records] == [
+        ("<module>", 0), ("f", 0), ("g", 0), ("f", 36), ("g", 0), ("f", 0)
+    ]  # fmt: skip
+
+
+def test_a_deep_stack_is_cut_in_the_middle():
+    functions = "\n".join(f"def f{i}(n):\n    return f{i + 1}(n)" for i in range(100))
+    error = raised(f"{functions}\ndef f100(n):\n    return n / 0\nf0(1)")
+    assert sum(1 + record.left_out for record in record_frames(error.__traceback__, most=30)) == 102
+    text = format_stack(error)
+    assert text.count("return f") < 12
     assert "frames left out" in text
-    assert len(text) <= 8_000
 
 
 class Hostile:
@@ -218,7 +236,7 @@ def test_source_that_is_not_there_or_no_python():
     error = raised("def f(a):\n    return a / 0\nf(1)")
     filename = error.__traceback__.tb_frame.f_code.co_filename
     linecache.cache[filename] = (1, None, ["!ls\n", "%magic (\n", "x\n"], filename)
-    assert "%magic (" in format_stack(error)
+    assert "->    2 | %magic (" in format_stack(error)
 
 
 def test_records_keep_nothing_alive():

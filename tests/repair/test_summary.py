@@ -149,7 +149,7 @@ def test_a_container_that_holds_itself():
 
 
 def test_an_object_without_a_repr_of_its_own():
-    assert "Plain object at 0x" in summarise(Plain())
+    assert summarise(Plain()) == "<Plain object>"
 
 
 class CountingDict(dict[int, int]):
@@ -209,7 +209,6 @@ def test_arrays_and_tables_are_never_read():
     )
     assert summarise(lookalike("pandas.core.frame", "DataFrame")) == "DataFrame(shape=(2, 3))"
     assert summarise(lookalike("polars", "LazyFrame", shape=None)) == "LazyFrame(shape=?)"
-    assert summarise(lookalike("torch.nn.modules.module", "Module", training=True)) == "<Module module, training>"
     assert summarise([lookalike("torch", "Tensor")] * 9, 400).count("Tensor(shape=(2, 3)") == 6
 
 
@@ -217,7 +216,8 @@ def test_real_tensors():
     torch = pytest.importorskip("torch")
     assert summarise(torch.zeros(2, 3)) == "Tensor(shape=(2, 3), float32)"
     assert summarise(torch.nn.Parameter(torch.zeros(2))) == "Parameter(shape=(2,), float32, requires_grad)"
-    assert summarise(torch.nn.Linear(2, 3)) == "<Linear module, training>"
+    assert summarise(torch.nn.Linear(2, 3)) == "<Linear(in_features=2, out_features=3, bias=True), training>"
+    assert summarise(type("Net", (torch.nn.Module,), {})().eval()) == "<Net module, eval>"
     assert summarise(torch.zeros(2, 3).shape) == "Size(2, 3)"
 
 

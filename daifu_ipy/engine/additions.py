@@ -1,0 +1,143 @@
+"""Functions that are new in a text, and what else at its top level is new: that is not run."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import CellType, CodeType
+from typing import TYPE_CHECKING, Any
+
+from daifu_ipy.engine.closures import globals_read
+from daifu_ipy.engine.compiling import function_from
+from daifu_ipy.engine.function_state import Surroundings, state_for
+from daifu_ipy.engine.invariants import InternalError
+from daifu_ipy.engine.repairs import Refusal
+from daifu_ipy.engine.scopes import bound_names, mangle, own_nodes
+from daifu_ipy.engine.swap import Swap
+from daifu_ipy.engine.unit import FUNCTIONS, NestedFunction
+from daifu_ipy.engine.vaccinate import CannotVaccinate, native, parse, vaccinated
+
+if TYPE_CHECKING:
+    from daifu_ipy.engine.crash import CrashFrame
+
+
+@dataclass(frozen=True)
+class Addition(Swap):
+    """A function that a new text adds to a module or a class; `functions` holds it already, nobody knows it yet."""
+
+    place: Any = None
+
+    @property
+    def definition(self) -> NestedFunction:
+        """Its text."""
+        if self.new is None:
+            raise InternalError(f"no text of {self.name}")
+        return self.new
+
+    @property
+    def key(self) -> str:
+        """What it is called in its place."""
+        return mangle(self.definition.node.name, self.definition.class_name)
+
+    def prepare(self) -> Callable[[], None]:
+        """Evaluate its header; what is returned puts it into its place."""
+        (function,) = self.functions
+        state = state_for(function, self.code, None, self.definition, self.around)
+
+        def give() -> None:
+            state.give(function)
+            if isinstance(self.place, type):
+                setattr(self.place, self.key, function)
+            else:
+                self.place[self.key] = function
+
+        return give
+
+
+def addition(
+    new: NestedFunction,
+    place: dict[str, Any] | type,
+    namespace: dict[str, Any],
+    text: str,
+    filename: str,
+    flags: int,
+) -> Addition:
+    """A new function of a module, whose names are `namespace`, or of a class in it."""
+    owner = place if isinstance(place, type) else None
+    free = ("__class__",) if owner is not None and _uses_class(new.node) else ()
+    plain = native(new.node, _named(new, free), new.class_name, filename, flags)
+    try:
+        code = vaccinated(new.node, plain, text, namespace, new.class_name).code
+    except CannotVaccinate:
+        code = plain
+    function = function_from(code, namespace, {"__class__": CellType(owner)})
+    around = Surroundings(dict(vars(owner)) if owner is not None else {})
+    return Addition(new.qualname, (function,), code, None, new, around, (), place)
+
+
+def _uses_class(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in ("super", "__class__") for n in ast.walk(node))
+
+
+def _named(new: NestedFunction, free: tuple[str, ...]) -> CodeType:
+    """A code that only says how that of a function is called, and which variables are free in it."""
+    blank: CodeType = compile("0", "", "eval")
+    return blank.replace(co_freevars=free, co_name=new.node.name, co_qualname=new.qualname)
+
+
+# top-level code
+
+
+def check_known(
+    code: CodeType, tree: ast.Module, namespace: Mapping[str, Any], swaps: list[Swap], frame: CrashFrame
+) -> None:
+    """Refuse code that reads what only top-level code of the new text would make: that is not run."""
+    made = {swap.name for swap in swaps if isinstance(swap, Addition)}
+    bound = frame.extras.keys() if namespace is frame.barrier.namespace else set()
+    missing = set(globals_read(code)) - namespace.keys() - vars(builtins).keys() - made - bound
+    for statement in tree.body:
+        wanted = sorted(missing.intersection(bound_names(own_nodes([statement]), None))) if missing else []
+        if wanted:
+            raise Refusal(
+                f"{', '.join(wanted)} does not exist, and a surgery runs no top-level code "
+                f"(line {statement.lineno}): an action can"
+            )
+
+
+def bind_globals(frame: CrashFrame, swaps: Iterable[Swap]) -> None:
+    """Put into the module what an action has bound and only the new text reads from there."""
+    namespace = frame.barrier.namespace
+    for swap in swaps:
+        if not swap.functions or swap.functions[0].__globals__ is namespace:
+            namespace.update({name: frame.extras[name] for name in globals_read(swap.code) if name in frame.extras})
+
+
+def not_run(tree: ast.Module, source: str) -> str:
+    """Says which top-level code of a new text was not in the old one, functions left out; "" if there is none."""
+    try:
+        known = {text for text, _ in _top_level(parse(source).body)}
+    except SyntaxError:
+        known = set()
+    lines = ", ".join(str(line) for text, line in _top_level(tree.body) if text not in known)
+    return f"top-level code is not run (line {lines})" if lines else ""
+
+
+def _top_level(statements: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, int]]:
+    """What runs when a text is run, each with its line: statements that make no function, and those of classes."""
+    for statement in statements:
+        if isinstance(statement, ast.ClassDef):
+            name = f"{prefix}{statement.name}."
+            header = [*statement.decorator_list, *statement.bases, *statement.keywords]
+            yield f"class {name} {[ast.dump(part) for part in header]}", statement.lineno
+            yield from _top_level(statement.body, name)
+        elif not isinstance(statement, (*FUNCTIONS, ast.Pass)) and not _is_text(statement):
+            yield f"{prefix} {ast.dump(statement)}", statement.lineno
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+__all__ = ["Addition", "addition", "bind_globals", "check_known", "not_run"]

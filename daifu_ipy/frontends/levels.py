@@ -1,0 +1,162 @@
+"""The frames that a prompt moves through: the crashed unit, what it called, and who called it."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any
+
+from daifu_ipy.engine.action import ActionResult, Namespace, run_action
+from daifu_ipy.engine.action_code import parse_action
+from daifu_ipy.engine.crash import Crash, CrashFrame, transform_action
+from daifu_ipy.engine.frames import forget, look
+from daifu_ipy.engine.native import stands_aside
+from daifu_ipy.engine.scopes import HIDDEN, scope_of
+from daifu_ipy.repair.places import label
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HIDES = "__tracebackhide__"
+_BOTTOM = "__ipython_bottom__"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One frame and the line that it executes; `unit`: its number among the vaccinated ones, or None."""
+
+    frame: FrameType
+    line: int
+    unit: int | None
+
+    @property
+    def name(self) -> str:
+        """What the frame's code is called."""
+        return self.frame.f_code.co_qualname
+
+    @property
+    def place(self) -> str:
+        """Where it is: ``train, Cell In[3], line 5``."""
+        filename = self.frame.f_code.co_filename
+        cell = label(filename)
+        where = os.path.relpath(filename) if os.path.isabs(filename) and _is_below(filename) else filename
+        parts = [self.name] * (cell is None or self.name != "<module>") + [cell or where, f"line {self.line}"]
+        return ", ".join(parts)
+
+    @property
+    def source(self) -> str:
+        """The executing line."""
+        return linecache.getline(self.frame.f_code.co_filename, self.line, self.frame.f_globals).strip()
+
+
+def _is_below(filename: str) -> bool:
+    return filename.startswith(os.getcwd() + os.sep)
+
+
+class Levels:
+    """All frames, outermost first, and which one is selected: at first the crashed unit's."""
+
+    def __init__(self, crash: Crash) -> None:
+        self._crash: Crash | None = crash
+        units = {id(unit.frame): number for number, unit in enumerate(crash.frames)}
+        crashed = crash.frames[0].frame
+        traceback = crash.stack
+        line = traceback.tb_lineno if traceback is not None else crash.restart.line
+        self.all: list[Level] = []
+        if crashed is not None:
+            outer = [*_callers(crash, crashed)][::-1]
+            self.all += [Level(frame, frame.f_lineno, units.get(id(frame))) for frame in outer]
+            self.all.append(Level(crashed, line or crash.restart.line, 0))
+        self.index = len(self.all) - 1
+        inner = traceback.tb_next if traceback is not None else None
+        self.all += [Level(entry.tb_frame, entry.tb_lineno, None) for entry in _entries(inner)]
+
+    @property
+    def selected(self) -> Level:
+        """The frame that is looked at."""
+        return self.all[self.index]
+
+    def _unit(self, level: Level) -> CrashFrame | None:
+        return self._crash.frame(level.unit) if self._crash is not None and level.unit is not None else None
+
+    def variables(self) -> dict[str, Any]:
+        """The selected frame's variables as they are now."""
+        level, unit = self.selected, self._unit(self.selected)
+        if unit is None:
+            return _visible(dict(level.frame.f_locals))
+        if unit.unit.is_notebook_cell:
+            return _visible(dict(unit.barrier.namespace))
+        unit.look_again() if unit.is_outer else None
+        return _visible(unit.view())
+
+    def module(self) -> dict[str, Any]:
+        """The namespace of the selected frame's module."""
+        return self.selected.frame.f_globals
+
+    def run(self, code: str) -> ActionResult:
+        """Run code in the selected frame; in one that is not vaccinated, only what sticks there."""
+        level, unit = self.selected, self._unit(self.selected)
+        if self._crash is not None and unit is not None and level.unit is not None:
+            return self._crash.action(code, level.unit)
+        frame, code = level.frame, transform_action(code)
+        at_module = frame.f_locals is frame.f_globals
+        lost = [] if at_module else _bound(code)
+        if lost:
+            names = ", ".join(lost)
+            return ActionResult(
+                error=f"{level.name} is not vaccinated: {names} would not stick there, so nothing was run"
+            )
+        known = dict(frame.f_locals)
+        space = Namespace(known, {}, frame.f_globals, frozenset(known), module_level=at_module)
+        return run_action(code, space)
+
+    def let_go(self) -> None:
+        """Keep nothing of the frames, nor the copies of variables that looking at them has left in them."""
+        while self.all:
+            forget(self.all.pop().frame)
+        self._crash = None
+
+
+def _visible(variables: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in variables.items() if name.isidentifier()}
+
+
+def _bound(code: str) -> list[str]:
+    try:
+        return sorted(scope_of(parse_action(code, "<action>").body).bound)
+    except SyntaxError:
+        return []  # which the action says itself
+
+
+def _callers(crash: Crash, crashed: FrameType) -> Iterator[FrameType]:
+    """Who called the crashed unit, innermost first: without our own frames, and those of IPython around a cell."""
+    cells = {unit.unit.plain.co_filename for unit in crash.frames if unit.unit.is_notebook_cell}
+    units = {id(unit.frame) for unit in crash.frames}
+    frame = crashed.f_back
+    while frame is not None:
+        code = frame.f_code
+        stands_for_cell = code.co_name == "<module>" and code.co_filename in cells and id(frame) not in units
+        if not (_is_ours(frame) or stands_aside(frame) or stands_for_cell):
+            hides = _hides(frame)
+            if hides == _BOTTOM:
+                return
+            if not hides:
+                yield frame
+        frame = frame.f_back
+
+
+def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
+    while entry is not None:
+        if not _is_ours(entry.tb_frame) and not _hides(entry.tb_frame):
+            yield entry
+        entry = entry.tb_next
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_OURS) or frame.f_code.co_name.startswith(HIDDEN)
+
+
+def _hides(frame: FrameType) -> Any:
+    """What a frame says about itself in ``__tracebackhide__``."""
+    return look(frame, _HIDES) if _HIDES in frame.f_code.co_varnames else None
