@@ -156,12 +156,12 @@ class RepairPdb(LookingPdb):
         self._end(arg, Break(), sure=False)
 
     def do_return(self, arg: str) -> None:
-        """return [EXPR]: leave the function with the value of EXPR (asks first: in Pdb it means something else)."""
+        """return EXPR: leave the function with the value of EXPR (alone, it asks: Pdb means something else by it)."""
         problem = problem_of(arg or "None", "eval")
         if problem is not None:
             self.error(f"return EXPRESSION: {problem}")
         else:
-            self.decide(Return(arg or "None"), sure=False)
+            self.decide(Return(arg or "None"), sure=bool(arg))
 
     def do_abort(self, arg: str) -> None:
         """abort: let the exception go on; the run ends."""

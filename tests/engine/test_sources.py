@@ -278,7 +278,7 @@ def test_the_cell_that_defined_it(text):
 
 def test_a_cell_that_was_run_twice():
     """Objects of the class that the first run made, and of the second, run the new text."""
-    lines, manager = session(NET, "old = Net()", NET, LOOP + "log(old.step(5))", answer=Surgery(MENDED))
+    lines, _ = session(NET, "old = Net()", NET, LOOP + "log(old.step(5))", answer=Surgery(MENDED))
     assert lines == ["cell", "cell", 0, 10, 30, 50]
     lines, _ = session(
         NET, "old = Net()", NET, LOOP.replace("Net()", "old") + "log(Net().step(5))", answer=Surgery(MENDED)

@@ -87,8 +87,8 @@ IN_LOOP = [
     (["break", "n", "skip"], Skip()),
     (["abort"], Abort()),
     (["return", "y"], Return("None")),
-    (["return total / n", "y"], Return("total / n")),
-    (["return x", "n", "skip"], Skip()),
+    (["return total / n"], Return("total / n")),
+    (["return", "n", "skip"], Skip()),
     (["", "  ", "skip"], Skip()),
     (["quit", "n", "skip"], Skip()),
     (["exit", "y"], Abort()),
@@ -221,7 +221,7 @@ FIRST = train.__code__.co_firstlineno
         (["skip"], "skip: line CALL is left out: loss = load(batch, lr); an older value stays in loss"),
         (["continue", "y"], "continue: the rest of this turn of 'for batch in batches:' (line LOOP) is left out, and its next one begins"),
         (["break", "y"], "break: 'for batch in batches:' (line LOOP) is left, and the run goes on after it"),
-        (["return lr", "y"], "return: train ends here, and its caller gets lr"),
+        (["return lr"], "return: train ends here, and its caller gets lr"),
         (["abort"], "abort: ZeroDivisionError: float division by zero goes on, as if nothing had intercepted it"),
         (["same 3 skip"], "an older value stays in loss; and so up to 3 times at this place"),
     ],
@@ -272,7 +272,7 @@ def test_from_a_frame_that_is_not_vaccinated_the_crashed_unit_is_repaired():
 
 
 def test_a_repair_refused_before_is_not_sent_again_without_a_question(capsys):
-    typing = Typing("continue", "y", "continue", "y", "n", "return 5", "y")
+    typing = Typing("continue", "y", "continue", "y", "n", "return 5")
     with repair_with(typing):
         assert straight(0) == 5
     text = capsys.readouterr().out
@@ -327,7 +327,7 @@ def test_surgery_by_pasted_lines():
     "lines", [["END"], [CTRL_C], ["def straight(x, gone=1):", "    return 1 / x", "END"]], ids=repr
 )
 def test_a_surgery_that_changes_nothing_is_none(lines):
-    typing = Typing("surgery", *lines, "return 3", "y")
+    typing = Typing("surgery", *lines, "return 3")
     with repair_with(typing):
         assert vaccinated_again()(0) == 3
 

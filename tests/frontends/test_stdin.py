@@ -105,10 +105,10 @@ def test_nothing_that_a_saved_notebook_could_not_show(kernel):
 @pytest.mark.parametrize(
     ("typed", "value"),
     [
-        (["skip", "return done", "y"], "[]"),
+        (["skip", "return done"], "[]"),
         (["continue", "y"], "[6.0, 3.0]"),
         (["break", "y"], "[]"),
-        (["return 'gone'", "y"], "'gone'"),
+        (["return 'gone'"], "'gone'"),
         (["same 2 continue"], "[6.0, 3.0]"),
         (["surgery", "def train(n):", "    done = []", "    for batch in range(n):", "        y = load(batch + 1)",
           "        done.append(y)", "    return done", "END", "y"], "[6.0, 3.0, 2.0]"),

@@ -160,7 +160,7 @@ LOOKS = [
     ("n", []),
     ("break", ["'for batch in range(n):' (line 14) is left", "do it? [y/N]"]),
     ("n", []),
-    ("return losses", ["train ends here, and its caller gets losses", "do it? [y/N]"]),
+    ("return", ["train ends here, and its caller gets None", "do it? [y/N]"]),
     ("n", []),
 ]  # fmt: skip
 
@@ -201,7 +201,7 @@ def test_a_script_through_every_command_that_does_not_decide(script):
         (["skip"], "[0.0, 1.0, 0.5]"),
         (["continue", "y"], "[1.0, 0.5]"),
         (["break", "y"], "[]"),
-        (["return losses + [9]", "y"], "[9]"),
+        (["return losses + [9]"], "[9]"),
         (["same 2 skip"], "[0.0, 1.0, 0.5]"),
     ],
     ids=str,

@@ -77,7 +77,7 @@ def test_output_that_the_program_redirects_is_not_where_reports_go(notebook):
 def test_an_abort_shows_the_stack_and_then_what_ipython_shows(notebook):
     seen = notebook.run("%%daifu\nbatch = [1, 2]\nfor i in range(3):\n    batch[i]")
     stack, _, native = seen.stdout.partition("daifu: aborting; nobody can be asked here\n")
-    assert "->     4 |     batch[i]" in stack
+    assert "->    4 |     batch[i]" in stack
     assert "batch = [1, 2]" in stack
     assert "i = 2" in stack
     assert native.startswith("----")
@@ -179,7 +179,6 @@ def test_the_intercept_trait(notebook, mode):
         (["x", "x = 1 /", "x = 0 / 0", "x = 3", "pass"], "2.0", ("x = 3",)),
         (["y = 1", "skip"], "None", ("y = 1",)),
         (["time", "x, Out", "len(In)", "x = 6", "pass"], "1.0", ("len(In)", "x = 6")),
-        (["%who_ls int", "x = 2", "pass"], "3.0", ("%who_ls int", "x = 2")),
         (["!no-such-command-xyz", "x = 1", "pass"], "6.0", None),
     ],
 )  # fmt: skip
@@ -221,7 +220,7 @@ def test_actions_take_ipythons_syntax(notebook, code, shown):
 def test_the_history_replays_what_was_typed(notebook, terminal):
     terminal += ["x = 2", "oops", "pass"]
     assert notebook.run("%%daifu\nx = 0\n6 / x").result == "3.0"
-    from daifu_ipy.repair.history import replay
+    from daifu_ipy.repair.replay import replay
 
     with repair_with(replay(history.to_json())):
         assert notebook.run("%%daifu\nx = 0\n6 / x").result == "3.0"

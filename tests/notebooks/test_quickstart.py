@@ -21,7 +21,8 @@ pytestmark = [
 
 
 def text(cell: nbformat.NotebookNode) -> str:
-    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
+    shown = {"stream": lambda output: output.text, "display_data": lambda output: output.data["text/plain"] + "\n"}
+    return "".join(shown[o.output_type](o) for o in cell.outputs if o.output_type in shown)
 
 
 def by_hand(client: NotebookClient, cell: nbformat.NotebookNode, typed: list[str]) -> str:
