@@ -22,6 +22,7 @@ from daifu_ipy.engine.action_code import (
     visible,
 )
 from daifu_ipy.engine.action_show import Tee, show_error, show_value
+from daifu_ipy.engine.texts import keep
 
 _KEPT_TEXTS = 256
 _KEPT_CODES = 64
@@ -235,7 +236,7 @@ def _register(text: str) -> str:
     with _filenames_lock:
         filename = _filenames.pop(text, None) or f"<daifu action {next(_numbers)}>"
         _filenames[text] = filename
-        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+        keep(filename, text)
         while len(_filenames) > _KEPT_TEXTS:
             oldest = next(iter(_filenames))
             linecache.cache.pop(_filenames.pop(oldest), None)

@@ -6,7 +6,6 @@ import ast
 import functools
 import inspect
 import itertools
-import linecache
 import warnings
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
@@ -14,6 +13,7 @@ from typing import Any
 
 from daifu_ipy.engine.compiling import FUTURE_FLAGS, function_from
 from daifu_ipy.engine.shapes import Options
+from daifu_ipy.engine.texts import keep
 from daifu_ipy.engine.vaccinate import CannotVaccinate, NotVaccinated, Vaccinated, vaccinated_cell
 
 _numbers = itertools.count(1)
@@ -47,8 +47,7 @@ def run_cell(
         As Python would raise it for the same text.
     """
     name = filename or f"<daifu cell {next(_numbers)}>"
-    lines = source.splitlines(keepends=True)
-    linecache.cache[name] = (len(source), None, lines, name)
+    keep(name, source)
     tree = ast.parse(source, name)
     plain = compile_cell(tree, name)
     chosen = None if only is None else frozenset(only)

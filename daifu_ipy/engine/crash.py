@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import CellType, CodeType, FrameType, TracebackType
+from types import CellType, CodeType, FrameType, TracebackType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from daifu_ipy.engine.action import ActionResult, Namespace, run_action
@@ -399,11 +399,16 @@ def set_action_transform(transform: Callable[[str], str] | None) -> None:
     _action_transform[:] = [] if transform is None else [transform]
 
 
+_PLAIN = (str, int, float, bool, type(None))
+
+
 def _one_line(exception: BaseException) -> str:
-    try:
+    """The message, where showing it runs no code but Python's own: nobody has asked for more yet."""
+    arguments = exception.args
+    if type(type(exception).__str__) is WrapperDescriptorType and all(type(a) in _PLAIN for a in arguments):
         return " ".join(str(exception).split())[:500]
-    except Exception as error:
-        return f"<str failed: {type(error).__name__}>"
+    shown = (str(a) if type(a) in _PLAIN else f"<{type(a).__name__}>" for a in arguments)
+    return " ".join(", ".join(shown).split())[:500]
 
 
 def own_part(statement: ast.stmt) -> list[ast.AST]:

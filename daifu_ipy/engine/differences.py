@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from daifu_ipy.engine.splicing import lines_of
+from daifu_ipy.engine.texts import lines_of
 
 
 class Conflict(ValueError):

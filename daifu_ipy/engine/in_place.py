@@ -6,7 +6,8 @@ import ast
 from dataclasses import dataclass
 
 from daifu_ipy.engine.repairs import Refusal
-from daifu_ipy.engine.splicing import CannotSplice, Edit, lines_of, splice
+from daifu_ipy.engine.splicing import CannotSplice, Edit, splice
+from daifu_ipy.engine.texts import lines_of
 from daifu_ipy.engine.unit import FUNCTIONS, Unit, start_of
 from daifu_ipy.engine.vaccinate import all_functions, parse
 

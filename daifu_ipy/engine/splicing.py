@@ -8,13 +8,13 @@ imports go in front of the definition that they were typed before.
 from __future__ import annotations
 
 import ast
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from daifu_ipy.engine.matching import same
+from daifu_ipy.engine.texts import lines_of
 from daifu_ipy.engine.unit import FUNCTIONS, blocks, start_of
 from daifu_ipy.engine.vaccinate import parse
 
@@ -34,11 +34,6 @@ class Edit:
     qualname: str
     ordinal: int
     text: str
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines as Python counts them, each ending in a line feed but perhaps the last."""
-    return io.StringIO(text, newline=None).readlines()
 
 
 def definitions(statements: list[ast.stmt], prefix: str = "") -> dict[str, list[Definition]]:
@@ -261,4 +256,4 @@ def _inside_strings(tree: ast.Module) -> set[int]:
     }
 
 
-__all__ = ["CannotSplice", "Edit", "definition_text", "edits_of", "lines_of", "splice"]
+__all__ = ["CannotSplice", "Edit", "definition_text", "edits_of", "splice"]

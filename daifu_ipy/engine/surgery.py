@@ -8,7 +8,6 @@ constructs on the path move over to their counterparts.
 from __future__ import annotations
 
 import ast
-import linecache
 from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any
@@ -31,6 +30,7 @@ from daifu_ipy.engine.new_arguments import check_arguments, settle
 from daifu_ipy.engine.repairs import Refusal, Surgery
 from daifu_ipy.engine.restarting import Place, Restarts
 from daifu_ipy.engine.swap import Swap, prepare_all
+from daifu_ipy.engine.texts import keep
 from daifu_ipy.engine.unit import (
     FUNCTIONS,
     FunctionNode,
@@ -71,7 +71,7 @@ def operate(crash: Crash, index: int, surgery: Surgery) -> Plan:
         operation = _prepare(frame, surgery, crash)
         plan, text, swaps = operation.plan, operation.source, operation.swaps
         prepared = prepare_all(swaps)
-        linecache.cache[operation.filename] = (len(text), None, text.splitlines(keepends=True), operation.filename)
+        keep(operation.filename, text)
         went_on = plan.location, plan.barrier.unit
         versions.record(frame.unit, swaps, surgery.source, operation.filename, went_on)
         for give in prepared:

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from daifu_ipy.engine.invariants import check
 from daifu_ipy.engine.scopes import COMPREHENSIONS, HIDDEN, Scope, arguments, mangle, own_nodes, scope_of
+from daifu_ipy.engine.texts import lines_of
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 UnitNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -373,7 +374,7 @@ class Unit:
 
     @cached_property
     def _texts(self) -> list[str]:
-        return self.source.splitlines()
+        return [line.removesuffix("\n") for line in lines_of(self.source)]
 
     @cached_property
     def own_text(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from daifu_ipy.engine.managers import rehearsing, repair_with
 from daifu_ipy.engine.repairs import Pass, Repair
+from daifu_ipy.engine.texts import keep
 from daifu_ipy.engine.vaccinate import vaccinated_function
 
 FILENAME = "<daifu rehearsal>"
@@ -46,7 +47,7 @@ def rehearse() -> str | None:
 
 def _recovered(numbers: list[int]) -> Any:
     rehearsing.set(True)
-    linecache.cache[FILENAME] = (len(SOURCE), None, SOURCE.splitlines(keepends=True), FILENAME)
+    keep(FILENAME, SOURCE)
     function = _function()
     function.__code__ = vaccinated_function(function).code
     del linecache.cache[FILENAME]

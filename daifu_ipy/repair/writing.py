@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from daifu_ipy.engine import versions
 from daifu_ipy.engine.differences import Conflict
 from daifu_ipy.engine.documents import Document
-from daifu_ipy.engine.splicing import lines_of
+from daifu_ipy.engine.texts import lines_of
 
 
 class NotWritten(ValueError):

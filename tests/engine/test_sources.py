@@ -344,3 +344,20 @@ def test_warnings_tracebacks_and_sources_name_the_new_text():
     assert linecache.getline(names[1], caught[-1].lineno) == "    warnings.warn('w')\n"
     assert inspect.getsource(module.f) == second
     assert inspect.getsourcelines(module.f)[1] == 1
+
+
+@pytest.mark.parametrize("end", ["\f", "\x1c", "\u2028"])
+def test_lines_are_those_that_the_compiler_counts(end):
+    """`str.splitlines` ends a line where Python does not."""
+    text = f"def main():\n    a = '{end}'\n    b = 1 / 0\n"
+    seen = []
+
+    def manager(crash):
+        seen.append((crash.restart.line, crash.restart.statement, crash.source))
+        return daifu_ipy.Return("3")
+
+    with daifu_ipy.repair_with(manager):
+        daifu_ipy.run_cell(f"{text}value = main()", namespace := {}, filename="<lines>")
+    assert namespace["value"] == 3
+    assert seen == [(3, "b = 1 / 0", text.rstrip("\n"))]
+    assert linecache.getline("<lines>", 3) == "    b = 1 / 0\n"

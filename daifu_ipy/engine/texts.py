@@ -1,0 +1,16 @@
+"""Source texts: their lines as the compiler counts them, and their names in `linecache`."""
+
+from __future__ import annotations
+
+import io
+import linecache
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines, each ending in a line feed but perhaps the last; `str.splitlines` knows more ends of lines."""
+    return io.StringIO(text, newline=None).readlines()
+
+
+def keep(filename: str, text: str) -> None:
+    """Keep a text where tracebacks, `inspect` and pdb look for it."""
+    linecache.cache[filename] = (len(text), None, lines_of(text), filename)
