@@ -454,8 +454,8 @@ def _progress(frame: CrashFrame) -> tuple[LoopState, ...]:
     loops = [owner for owner, block in path if isinstance(owner, LOOPS) and block.field == "body"]
     if isinstance(statement, ITERATIONS) and frame.location.kind in ("next", "unpack"):
         loops.append(statement)
-    made = []
-    for loop in loops:
-        names = [n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)] if isinstance(loop, ITERATIONS) else []
-        made.append(LoopState(loop.lineno, frame.unit.text(loop), {n: bound[n] for n in names if n in bound}))
-    return tuple(made)
+    unit = frame.unit
+    return tuple(
+        LoopState(loop.lineno, unit.text(loop), {name: bound[name] for name in unit.targets(loop) if name in bound})
+        for loop in loops
+    )

@@ -164,6 +164,8 @@ class Unit:
         self.overridden: set[ast.stmt] = set()  # ``try`` whose finally is left by a jump on whose way other code runs
         self._offsets: dict[Span, int | None] = {}
         self._statements: dict[Position, ast.stmt | None] = {}
+        self._headers: dict[ast.stmt, str] = {}
+        self._targets: dict[ast.stmt, tuple[str, ...]] = {}
         self.body = Block(None, "body", 0, node.body)
         self._enter(self.body, [])
 
@@ -383,12 +385,24 @@ class Unit:
             return self.source
         return "\n".join(self._texts[start_of(self.node)[0] - 1 : end_of(self.node)[0]])  # a comment at its end too
 
+    def targets(self, loop: ast.stmt) -> tuple[str, ...]:
+        """The variables that a loop binds to its items."""
+        if loop not in self._targets:
+            nodes = ast.walk(loop.target) if isinstance(loop, ITERATIONS) else ()
+            self._targets[loop] = tuple(node.id for node in nodes if isinstance(node, ast.Name))
+        return self._targets[loop]
+
     def segment(self, node: ast.expr) -> str:
         """The source text of an expression, on one line."""
         return " ".join(_cut(self._texts, (node.lineno, node.col_offset), end_of(node)).split())
 
     def text(self, statement: ast.stmt) -> str:
         """The source text of a statement (of a compound statement: its header)."""
+        if statement not in self._headers:
+            self._headers[statement] = self._text(statement)
+        return self._headers[statement]
+
+    def _text(self, statement: ast.stmt) -> str:
         inner = [block.statements[0] for block in blocks(statement) if block.statements]
         first = start_of(statement)
         last = start_of(inner[0]) if inner else end_of(statement)

@@ -102,7 +102,7 @@ class Event:
             statement=_statement(crash),
             error="" if error is None else type(error).__name__,
             message="" if error is None else error_message(error, _MAX_TEXT),
-            repair=replace(repair, actions=(*made, *repair.actions)).to_json(),
+            repair=(replace(repair, actions=(*made, *repair.actions)) if made else repair).to_json(),
             latency_seconds=latency_seconds,
             outcome=outcome,
             repeats=_texts(crash.repeats),

@@ -80,6 +80,8 @@ def type_name(kind: type) -> str:
 
 def one_line(text: str, limit: int) -> str:
     """The text in one line of printable characters; a long one ends in ``...``."""
+    if len(text) <= limit and text.isprintable():  # as nearly all are
+        return text.strip()
     head = text[: 4 * limit + 4]
     line = printable(re.sub(r"\s*[\n\r]\s*", " ", head).replace("\t", " ").strip())
     return line if len(line) <= limit and len(head) == len(text) else f"{line[: max(limit - 3, 0)]}..."
