@@ -78,11 +78,13 @@ def test_every_command(train):
 
 def raw(kernel, code, lines, interrupted_at=None):
     """Run a cell and type these lines: the text it showed as it was sent, and the reply. Stop follows a text."""
-    shown, left = [], list(lines)
+    shown, left, stopped = [], list(lines), [0]
 
     def output(message):
         shown.append(str(message["content"].get("text", "")))
-        if interrupted_at is not None and interrupted_at in shown[-1]:
+        # a text may come in several messages
+        if interrupted_at is not None and "".join(shown).count(interrupted_at) > stopped[0]:
+            stopped[0] += 1
             kernel.manager.interrupt_kernel()
 
     def answer(message):
