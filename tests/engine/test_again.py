@@ -9,6 +9,8 @@ import pytest
 
 from daifu_ipy import Pass, Repair, repair_with, run_cell, vaccinate
 
+pytestmark = pytest.mark.slow
+
 PATTERNS = ["f", "fff", ".ff..fff.f", "f.f.ff.f"]
 
 PROGRAMS = {

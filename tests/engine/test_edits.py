@@ -12,6 +12,8 @@ from tests.engine.modules import Answers
 from tests.engine.modules import run as run_module
 from tests.engine.test_surgery import Patient, expect_operated, few_objects, unit  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 # fmt: off
 # (the body, its new text, the plain program)
 AROUND = {

@@ -13,6 +13,8 @@ from tests.engine.modules import Answers, Module
 from tests.engine.modules import run as run_module
 from tests.engine.test_surgery import Patient, expect_operated, few_objects, unit  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 
 def offered(old, new, **options):
     """What a surgery of `old` would offer, at its first crash; or the reason of its refusal."""

@@ -14,6 +14,8 @@ import daifu_ipy
 from daifu_ipy import Pass, Surgery
 from tests.engine.modules import Answers, Fault, Module, escaping, raised, run
 
+pytestmark = pytest.mark.slow
+
 # -- functions of another module
 
 LIBRARY = """

@@ -621,6 +621,7 @@ HEADERS = {
 # fmt: on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new", "like"), HEADERS.values(), ids=HEADERS)
 def test_headers(old, new, like):
     expect_operated(unit(old), unit(new), unit(like))
@@ -793,6 +794,7 @@ UNITS = {
 # fmt: on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new", "like"), UNITS.values(), ids=UNITS)
 def test_units(old, new, like):
     expect_operated(old, new, like)
@@ -1213,6 +1215,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "form"), FORMS)
 def test_forms_of_the_source(place, form):
     expected = Patient(place.replace("bad('here')", "log('repaired')"), vaccinated=False)
@@ -1384,6 +1387,7 @@ REFUSALS["helper-good-unit-bad"] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "reason"), REFUSALS.values(), ids=REFUSALS)
 def test_refused_and_nothing_has_changed(text, reason):
     module, seen = Patient(REFUSED, plain=["helper"]), []

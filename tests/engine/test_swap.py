@@ -12,6 +12,8 @@ import pytest
 from daifu_ipy import Pass, Repair, Surgery
 from tests.engine.modules import Answers, Module, run
 
+pytestmark = pytest.mark.slow
+
 # -- kinds of callables: held before the surgery, called after it
 
 # Each row: the definitions, the edit, and expressions of callables without parameters that refer to the old objects.

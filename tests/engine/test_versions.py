@@ -27,6 +27,8 @@ from daifu_ipy.engine.splicing import edits_of, splice
 from daifu_ipy.engine.vaccinate import is_vaccinated
 from tests.engine.modules import Answers, Fault, Module, run
 
+pytestmark = pytest.mark.slow
+
 NO_PATCH = pytest.mark.skipif(shutil.which("patch") is None, reason="there is no program patch")
 
 
