@@ -16,7 +16,7 @@ from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.repairs import Refusal
 from daifu_ipy.engine.scopes import bound_names, mangle, own_nodes
 from daifu_ipy.engine.swap import Swap
-from daifu_ipy.engine.unit import FUNCTIONS, NestedFunction
+from daifu_ipy.engine.unit import FUNCTIONS, NestedFunction, is_constant
 from daifu_ipy.engine.vaccinate import CannotVaccinate, native, parse, vaccinated
 
 if TYPE_CHECKING:
@@ -132,12 +132,8 @@ def _top_level(statements: list[ast.stmt], prefix: str = "") -> Iterator[tuple[s
             header = [*statement.decorator_list, *statement.bases, *statement.keywords]
             yield f"class {name} {[ast.dump(part) for part in header]}", statement.lineno
             yield from _top_level(statement.body, name)
-        elif not isinstance(statement, (*FUNCTIONS, ast.Pass)) and not _is_text(statement):
+        elif not isinstance(statement, (*FUNCTIONS, ast.Pass)) and not is_constant(statement):
             yield f"{prefix} {ast.dump(statement)}", statement.lineno
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 __all__ = ["Addition", "addition", "bind_globals", "check_known", "not_run"]

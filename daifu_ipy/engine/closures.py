@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -65,16 +65,20 @@ def check_captures(code: CodeType, qualname: str, *sources: str) -> None:
         if isinstance(node, ast.Global)
         for name in node.names
     }
-    if names:
-        for found in every:
-            if qualname.startswith(f"{found.qualname}.<locals>."):
-                scope = scope_of(found.node.body, arguments(found.node), found.class_name)
-                missing = sorted(names & scope.bound)
-                if missing:
-                    raise Refusal(
-                        f"{qualname} captures {missing} of {found.qualname} now, which its closure has not got: "
-                        "a parameter with a default can bring it in"
-                    )
+    for maker, bound in _bound_around(qualname, every) if names else ():
+        missing = sorted(names & bound)
+        if missing:
+            raise Refusal(
+                f"{qualname} captures {missing} of {maker} now, which its closure has not got: "
+                "a parameter with a default can bring it in"
+            )
+
+
+def _bound_around(qualname: str, every: Iterable[NestedFunction]) -> Iterator[tuple[str, frozenset[str]]]:
+    """The functions around one of this name, each with the names that it binds."""
+    for found in every:
+        if qualname.startswith(f"{found.qualname}.<locals>."):
+            yield found.qualname, scope_of(found.node.body, arguments(found.node), found.class_name).bound
 
 
 def globals_read(code: CodeType) -> Iterator[str]:
@@ -89,13 +93,11 @@ def surroundings(
     definition: NestedFunction, source: str, namespace: Mapping[str, Any], around: Mapping[str, Any] | None = None
 ) -> Surroundings:
     """What the header of a definition can read: attributes of its class, or variables of the function `around` it."""
-    bound: set[str] = set()
-    for found in all_functions(parse(source).body):
-        if definition.qualname.startswith(f"{found.qualname}.<locals>."):
-            bound |= scope_of(found.node.body, arguments(found.node), found.class_name).bound
+    around_it = _bound_around(definition.qualname, all_functions(parse(source).body))
+    bound = frozenset[str]().union(*(names for _, names in around_it))
     owner = resolve(definition.qualname.rpartition(".")[0], namespace)
     values = dict(vars(owner)) if isinstance(owner, type) else dict(around or {})
-    return Surroundings(values, frozenset(bound - values.keys()))
+    return Surroundings(values, bound - values.keys())
 
 
 def variables_around(function: FunctionType, frame: FrameType | None) -> dict[str, Any]:

@@ -83,17 +83,22 @@ def quietly() -> Iterator[None]:
 
     `warnings.catch_warnings` would make the interpreter forget which of the user's warnings it has shown already.
     """
-    shown, thread = warnings.showwarning, threading.get_ident()
+    thread = threading.get_ident()
+    with _one_at_a_time:  # they must be undone in order, or what one thread has put there would stay
+        shown = warnings.showwarning
 
-    def show(*args: Any, **named: Any) -> None:
-        if threading.get_ident() != thread:
-            shown(*args, **named)
+        def show(*args: Any, **named: Any) -> None:
+            if threading.get_ident() != thread:
+                shown(*args, **named)
 
-    warnings.showwarning = show
-    try:
-        yield
-    finally:
-        warnings.showwarning = shown
+        warnings.showwarning = show
+        try:
+            yield
+        finally:
+            warnings.showwarning = shown
+
+
+_one_at_a_time = threading.RLock()
 
 
 def parameters_named(names: Sequence[str], position: dict[str, int]) -> list[ast.arg]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from daifu_ipy.engine.differences import Conflict, carried_over, unified
 from daifu_ipy.engine.splicing import Edit, definition_text, definitions, splice
+from daifu_ipy.engine.unit import is_constant
 from daifu_ipy.engine.vaccinate import parse
 
 namers: list[Callable[[str], str | None]] = []
@@ -115,8 +116,7 @@ def holds(statements: list[ast.stmt], name: str, ordinal: int, text: str) -> boo
 
 def says(statements: Sequence[ast.stmt]) -> list[str]:
     """What statements say; texts in front of them, such as the line of a cell magic, are left out."""
-    code = itertools.dropwhile(lambda s: isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant), statements)
-    return [ast.dump(statement) for statement in code]
+    return [ast.dump(statement) for statement in itertools.dropwhile(is_constant, statements)]
 
 
 def name_of(file: str) -> str:

@@ -40,9 +40,13 @@ class Functions:
     def running(self, code: CodeType, namespace: Mapping[str, Any]) -> tuple[FunctionType, ...]:
         """Those of a definition, in any of its versions, and wherever the same text was run again."""
         versions = versions_of(code)
-        found = {id(f): f for version in versions for f in self._by_code.get(id(version), [])}
+        found = {id(f): f for version in versions for f in self.with_code(version)}
         found |= {id(f): f for f in self.called(code.co_qualname) if native_code(f.__code__) == code}
         return tuple(function for function in found.values() if function.__globals__ is namespace)
+
+    def with_code(self, code: CodeType) -> list[FunctionType]:
+        """Those that stand for this very native code."""
+        return self._by_code.get(id(code), [])
 
     def called(self, qualname: str) -> list[FunctionType]:
         """Those of this qualified name."""

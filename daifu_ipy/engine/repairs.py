@@ -194,6 +194,12 @@ class Repair:
         """The ending's word: ``"pass"``, ``"skip"``, ..."""
         return _WORDS[type(self.then)]
 
+    @property
+    def in_words(self) -> str:
+        """What is done, shortly: ``2 actions, then skip``."""
+        count = len(self.actions)
+        return f"{count} action{'s' * (count > 1)}, then " * bool(count) + self.word
+
     def each_action(self) -> Iterator[Action]:
         """The actions, each with its frame."""
         return (a if isinstance(a, Action) else Action(a, self.frame) for a in self.actions)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from daifu_ipy.engine.matching import same
 from daifu_ipy.engine.texts import lines_of
-from daifu_ipy.engine.unit import FUNCTIONS, blocks, start_of
+from daifu_ipy.engine.unit import FUNCTIONS, blocks, is_constant, start_of
 from daifu_ipy.engine.vaccinate import parse
 
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -91,20 +91,16 @@ def _is_lone(new: ast.Module, unit: str, replaced: Mapping[str, int]) -> bool:
 def _covers(new: list[ast.stmt], old: list[ast.stmt]) -> bool:
     """Whether all that stood in the old statements has a counterpart in the new ones."""
     kinds = (
-        Counter(s.name if isinstance(s, DEFINITIONS) else type(s) for s in part if not _is_text(s))
+        Counter(s.name if isinstance(s, DEFINITIONS) else type(s) for s in part if not is_constant(s))
         for part in (old, new)
     )
     return not next(kinds) - next(kinds)
 
 
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
 def _whole(document: str, old: ast.Module, typed: str, new: ast.Module) -> Edit:
     """The typed text instead of the document, whose first line may be a mere text that was not typed again."""
     text = _indented(typed, new.body[0], "") if new.body else typed
-    if old.body and _is_text(old.body[0]) and not (new.body and _is_text(new.body[0])):
+    if old.body and is_constant(old.body[0]) and not (new.body and is_constant(new.body[0])):
         text = "".join(lines_of(document)[: old.body[0].end_lineno]) + text
     return Edit("", 0, text if text.endswith("\n") or not document.endswith("\n") else f"{text}\n")
 
@@ -136,7 +132,7 @@ class _Typed:
             if not there:
                 if (
                     name in self._elsewhere
-                    or _is_text(statement)
+                    or is_constant(statement)
                     or any(same(statement, other) for other in self._known)
                 ):
                     self._there_already.update(range(start_of(statement)[0] - 1, end))

@@ -11,6 +11,11 @@ def lines_of(text: str) -> list[str]:
     return io.StringIO(text, newline=None).readlines()
 
 
+def bare_lines(text: str) -> list[str]:
+    """The same without the line feeds."""
+    return [line.removesuffix("\n") for line in lines_of(text)]
+
+
 def keep(filename: str, text: str) -> None:
     """Keep a text where tracebacks, `inspect` and pdb look for it."""
     linecache.cache[filename] = (len(text), None, lines_of(text), filename)

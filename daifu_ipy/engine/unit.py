@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from daifu_ipy.engine.invariants import check
 from daifu_ipy.engine.scopes import COMPREHENSIONS, HIDDEN, Scope, arguments, mangle, own_nodes, scope_of
-from daifu_ipy.engine.texts import lines_of
+from daifu_ipy.engine.texts import bare_lines
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 UnitNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -90,6 +90,11 @@ def start_of(statement: ast.stmt) -> Position:
     decorators = getattr(statement, "decorator_list", [])
     first = decorators[0] if decorators else statement
     return first.lineno, first.col_offset
+
+
+def is_constant(statement: ast.stmt | None) -> bool:
+    """Whether a statement is a mere constant: a text, ``...``."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def end_of(node: ast.stmt | ast.expr | ast.pattern) -> Position:
@@ -376,7 +381,7 @@ class Unit:
 
     @cached_property
     def _texts(self) -> list[str]:
-        return [line.removesuffix("\n") for line in lines_of(self.source)]
+        return bare_lines(self.source)
 
     @cached_property
     def own_text(self) -> str:

@@ -6,7 +6,6 @@ A version is text, and native code to go back to: no frame, exception or value o
 from __future__ import annotations
 
 import datetime
-import gc
 import linecache
 import threading
 import weakref
@@ -15,10 +14,10 @@ from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
 
 from daifu_ipy.engine.documents import Document
+from daifu_ipy.engine.functions import Functions
 from daifu_ipy.engine.location import Location
 from daifu_ipy.engine.native import barrier_in, native_code
 from daifu_ipy.engine.repairs import Refusal
-from daifu_ipy.engine.shapes import STATE
 from daifu_ipy.engine.splicing import edits_of, splice
 from daifu_ipy.engine.swap import Swap, surroundings
 from daifu_ipy.engine.unit import FunctionNode, NestedFunction, Unit
@@ -133,9 +132,10 @@ def get(number: int | None = None) -> Version:
     return found[-1]
 
 
-def holding(number: int) -> set[int]:
-    """What counts as of a version: it, and those before it that were not taken back."""
-    return {v.number for v in _versions[:number] if v.number == number or not v.reverted}
+def holding(number: int | None = None) -> set[int]:
+    """What counts as of a version (see `get`): it, and those before it that were not taken back."""
+    last = get(number).number
+    return {v.number for v in _versions[:last] if v.number == last or not v.reverted}
 
 
 def documents(number: int | None = None) -> list[Document]:
@@ -269,7 +269,7 @@ def diff(number: int | None = None) -> str:
     VersionError
         There is no such version.
     """
-    held = holding(get(number).number)
+    held = holding(number)
     return "".join(document.diff(held) for document in documents(number))
 
 
@@ -294,9 +294,9 @@ def revert(number: int | None = None) -> Reverted:
         if version.reverted:
             raise VersionError(f"surgery {version.number} was reverted already")
         _check_newest(version)
-        functions, left, there = [], [], _functions_there()
+        functions, left, known = [], [], Functions()
         for one in _replaced[version.number]:
-            done, reasons = _give_back(one, there.get(id(one.new), []))
+            done, reasons = _give_back(one, known.with_code(one.new))
             functions += [one.name] if done else []
             left += reasons
         _versions[version.number - 1] = replace(version, reverted=True)
@@ -326,15 +326,6 @@ def _give_back(one: Replaced, running: list[FunctionType]) -> tuple[int, list[st
         except Refusal as reason:
             left.append(f"{one.name}: {reason}")
     return len(functions) - len(left), left
-
-
-def _functions_there() -> dict[int, list[FunctionType]]:
-    """All functions, also those that were made since the surgery, by the identity of their native code."""
-    found: dict[int, list[FunctionType]] = {}
-    for function in [one for one in gc.get_objects() if type(one) is FunctionType]:
-        if STATE not in function.__code__.co_freevars:  # unfinished procedures are left out
-            found.setdefault(id(native_code(function.__code__)), []).append(function)
-    return found
 
 
 def _swap_back(one: Replaced, function: FunctionType) -> Swap:

@@ -125,10 +125,7 @@ class CrashManager:
 
 def report_line(crash: Crash, repair: Repair) -> str:
     """A crash and its repair in one line."""
-    count = len(repair.actions)
-    actions = f"{count} action{'s' * (count > 1)}, then " if count else ""
-    place = f"in {places.place(crash.restart)}"
-    return f"daifu: {error_text(crash.exception, 100)}, {place}: {actions}{repair.word}"
+    return f"daifu: {error_text(crash.exception, 100)}, in {places.place(crash.restart)}: {repair.in_words}"
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ def diff(runner: Runner, line: str) -> None:
 def fix(runner: Runner, line: str) -> None:
     """Make a new cell: the one that crashed, with what surgeries have changed in it."""
     chosen = parse_argstring(fix, line)
-    held = _asked(lambda: engine.holding(engine.get(chosen.number).number))
+    held = _asked(lambda: engine.holding(chosen.number))
     cells = {d.name: d for d in engine.documents(chosen.number) if not d.is_file}
     wanted = list(cells) if chosen.cell is None else [name for name in cells if name.endswith(f"[{chosen.cell}]")]
     if not wanted:

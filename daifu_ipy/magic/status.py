@@ -129,11 +129,8 @@ def _rule(rule: Rule, used: int) -> str:
     error = rule.error if isinstance(rule.error, str) else rule.error.__name__
     message = f" ~ {rule.message!r}" if rule.message else ""
     place = f" @ {rule.unit or '*'}" + (f":{rule.line}" if rule.line else "") if rule.unit or rule.line else ""
-    actions = f"{len(rule.repair.actions)} action{'s' * (len(rule.repair.actions) > 1)}, then " * bool(
-        rule.repair.actions
-    )
     left = "any number of times" if rule.limit is None else f"{rule.limit - used} of {rule.limit} uses left"
-    return one_line(f"{error}{message}{place} -> {actions}{rule.repair.word}; {left}", 120)
+    return one_line(f"{error}{message}{place} -> {rule.repair.in_words}; {left}", 120)
 
 
 def _telling(runner: Runner) -> Iterator[tuple[str, str]]:

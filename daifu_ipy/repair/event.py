@@ -143,11 +143,9 @@ class Event:
     def done(self) -> str:
         """What was done, in a few words."""
         repair = Repair.from_json(self.repair)
-        count = len(repair.actions)
-        actions = f"{count} action{'s' * (count > 1)}, then " * bool(count)
         outer = f" in the caller {repair.frame} further out" * bool(repair.frame)
         number = f" {self.version}" if self.version is not None else ""
-        return f"{actions}{repair.word}{number}{outer}" if self.outcome == "recovered" else self.outcome
+        return f"{repair.in_words}{number}{outer}" if self.outcome == "recovered" else self.outcome
 
     def __str__(self) -> str:
         """It in one line."""

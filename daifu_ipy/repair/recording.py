@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import linecache
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from textwrap import dedent
@@ -16,6 +15,7 @@ from daifu_ipy.engine.crash import position_of
 from daifu_ipy.engine.location import CannotResume
 from daifu_ipy.engine.native import barrier_in, is_injected, native_code
 from daifu_ipy.engine.scopes import HIDDEN
+from daifu_ipy.engine.texts import bare_lines
 from daifu_ipy.repair.deadline import one_budget
 from daifu_ipy.repair.frame_record import FrameRecord, is_library
 from daifu_ipy.repair.recursion import kept_of
@@ -146,10 +146,7 @@ def _text(frame: FrameType) -> str:
     return "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
 
 
-@functools.lru_cache(maxsize=16)
-def _split(text: str) -> list[str]:
-    """The lines as the compiler counts them: `splitlines` knows more ends of lines."""
-    return re.split("\r\n|\r|\n", text)
+_split = functools.lru_cache(maxsize=16)(bare_lines)
 
 
 def _whole_line(lines: list[str], line: int) -> Span:

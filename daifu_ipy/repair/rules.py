@@ -210,9 +210,7 @@ def _named(use: _Use) -> str:
 
 
 def _report(crash: CrashView, use: _Use, repair: Repair, wait: float, in_a_row: int) -> Report:
-    count = len(repair.actions)
-    actions = f"{count} action{'s' * (count > 1)}, then " * bool(count)
-    done = f"{actions}{repair.word}" + f" in frame {repair.frame}" * bool(repair.frame)
+    done = repair.in_words + f" in frame {repair.frame}" * bool(repair.frame)
     after = f" after {wait:g} s" * (wait > 0)
     error, place = error_text(crash.exception, 100), f"in {places.place(crash.restart)}"
     row = f", {in_a_row} in a row" * (in_a_row > 1)

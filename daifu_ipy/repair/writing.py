@@ -55,7 +55,7 @@ def write(number: int | None = None) -> list[Written]:
     -----
     What is not replaced stays byte for byte. A file is exchanged at once, and its former text is kept beside it.
     """
-    held = versions.holding(versions.get(number).number)
+    held = versions.holding(number)
     meant = [document for document in versions.documents(number) if document.is_file]
     texts = [(document, _new_text(document, held)) for document in meant]
     written = []
