@@ -34,6 +34,7 @@ from daifu_ipy.crash_points import (
     describe_names,
 )
 from daifu_ipy.engine.managers import settings
+from daifu_ipy.engine.texts import keep
 
 __all__ = ["InjectedCrash", "expect_aborts", "expect_recovers"]
 
@@ -275,7 +276,7 @@ def _run(program: _Program, crashes: tuple[int, ...] = (), repair: object = None
     world = World(crashes)
     run, namespace = _Run(world.lines, world.trail), {"__name__": "program", **world.helpers}
     manager = nullcontext() if repair is None else daifu_ipy.repair_with(partial(_answer, run, repair))
-    linecache.cache[program.file] = (len(program.text), None, program.text.splitlines(True), program.file)
+    keep(program.file, program.text)
     collecting, hook, setting = gc.isenabled(), sys.unraisablehook, settings.intercept
     gc.disable()
     settings.intercept = program.intercept

@@ -16,7 +16,7 @@ from daifu_ipy.engine.invariants import InternalError
 from daifu_ipy.engine.repairs import Refusal
 from daifu_ipy.engine.scopes import bound_names, mangle, own_nodes
 from daifu_ipy.engine.swap import Swap
-from daifu_ipy.engine.unit import FUNCTIONS, NestedFunction, is_constant
+from daifu_ipy.engine.unit import FUNCTIONS, NestedFunction, Unit, is_constant
 from daifu_ipy.engine.vaccinate import CannotVaccinate, native, parse, vaccinated
 
 if TYPE_CHECKING:
@@ -54,6 +54,33 @@ class Addition(Swap):
                 self.place[self.key] = function
 
         return give
+
+    def take_back(self) -> None:
+        """Take it out of its place again."""
+        if isinstance(self.place, type):
+            delattr(self.place, self.key)
+        else:
+            del self.place[self.key]
+
+
+def add_all(additions: Iterable[Addition]) -> None:
+    """Put new functions into their places: all of them, or none.
+
+    Raises
+    ------
+    Refusal
+        A header can't be evaluated, or a class does not take a new method.
+    """
+    done: list[Addition] = []
+    prepared = [(one, one.prepare()) for one in additions]
+    for one, give in prepared:
+        try:
+            give()
+        except Exception as error:  # of a metaclass
+            for other in done:
+                other.take_back()
+            raise Refusal(f"{one.name} can't be added: {type(error).__name__}: {error}") from None
+        done.append(one)
 
 
 def addition(
@@ -106,9 +133,11 @@ def check_known(
             )
 
 
-def bind_globals(frame: CrashFrame, swaps: Iterable[Swap]) -> None:
-    """Put into the module what an action has bound and only the new text reads from there."""
-    namespace = frame.barrier.namespace
+def bind_globals(frame: CrashFrame, new: Unit, swaps: Iterable[Swap]) -> None:
+    """Put into the module what only the new text has there: its own variables, and what an action has bound."""
+    namespace, view = frame.barrier.namespace, frame.view()
+    declared = set(new.declared_globals) - set(frame.unit.declared_globals)
+    namespace.update({name: view[name] for name in declared & view.keys()})
     for swap in swaps:
         if not swap.functions or swap.functions[0].__globals__ is namespace:
             namespace.update({name: frame.extras[name] for name in globals_read(swap.code) if name in frame.extras})
@@ -125,15 +154,17 @@ def not_run(tree: ast.Module, source: str) -> str:
 
 
 def _top_level(statements: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, int]]:
-    """What runs when a text is run, each with its line: statements that make no function, and those of classes."""
+    """What runs when a text is run, each with its line: what makes no function, or decorates one, in classes too."""
     for statement in statements:
         if isinstance(statement, ast.ClassDef):
             name = f"{prefix}{statement.name}."
             header = [*statement.decorator_list, *statement.bases, *statement.keywords]
             yield f"class {name} {[ast.dump(part) for part in header]}", statement.lineno
             yield from _top_level(statement.body, name)
+        elif isinstance(statement, FUNCTIONS) and statement.decorator_list:
+            yield f"{prefix} def {statement.name}", statement.lineno
         elif not isinstance(statement, (*FUNCTIONS, ast.Pass)) and not is_constant(statement):
             yield f"{prefix} {ast.dump(statement)}", statement.lineno
 
 
-__all__ = ["Addition", "addition", "bind_globals", "check_known", "not_run"]
+__all__ = ["Addition", "add_all", "addition", "bind_globals", "check_known", "not_run"]

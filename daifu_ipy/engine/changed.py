@@ -17,29 +17,28 @@ from daifu_ipy.engine.additions import Addition, addition, check_known
 from daifu_ipy.engine.closures import check_captures, code_for, surroundings
 from daifu_ipy.engine.compiling import FUTURE_FLAGS
 from daifu_ipy.engine.functions import Functions, resolve
-from daifu_ipy.engine.home import Home, behind, roots, stack_of
+from daifu_ipy.engine.home import Home, Stack, behind, roots
 from daifu_ipy.engine.native import native_code
 from daifu_ipy.engine.repairs import Refusal
 from daifu_ipy.engine.scopes import mangle
-from daifu_ipy.engine.swap import Family, Member, Swap, codes_of, members_in, says_the_same
+from daifu_ipy.engine.swap import Family, Member, Swap, by_protection, codes_of, members_in, says_the_same
 from daifu_ipy.engine.unit import NestedFunction
 from daifu_ipy.engine.vaccinate import (
     CannotVaccinate,
     FoundFunction,
     find_function,
-    is_vaccinated,
     native,
     parse,
     vaccinated,
 )
 
 if TYPE_CHECKING:
-    from daifu_ipy.engine.crash import Crash, CrashFrame
+    from daifu_ipy.engine.crash import CrashFrame
 
 
 def changed_functions(
     frame: CrashFrame,
-    crash: Crash,
+    stack: Stack,
     tree: ast.Module,
     text: str,
     filename: str,
@@ -51,7 +50,7 @@ def changed_functions(
     if isinstance(skip, ast.Module):
         return []  # a notebook cell defines its functions itself
     return list(
-        _Text(frame, crash, tree, text, filename, frozenset(ast.walk(skip) if skip else ()), known, home).swaps()
+        _Text(frame, stack, tree, text, filename, frozenset(ast.walk(skip) if skip else ()), known, home).swaps()
     )
 
 
@@ -64,7 +63,7 @@ class _Text:
     def __init__(
         self,
         frame: CrashFrame,
-        crash: Crash,
+        stack: Stack,
         tree: ast.Module,
         text: str,
         filename: str,
@@ -75,7 +74,7 @@ class _Text:
         self.frame, self.tree, self.text, self.filename, self.left_out = frame, tree, text, filename, left_out
         self.known = known
         self.home = home.namespace
-        self.stack = stack_of(crash, frame)
+        self.stack = stack
         self.before = roots(parse(home.source))
 
     def swaps(self) -> Iterator[Swap]:
@@ -166,8 +165,7 @@ class _Text:
         namespace, former = functions[0].__globals__, native_code(functions[0].__code__)
         around = surroundings(definition, self.text, namespace)
         made: dict[int, CodeType] = {}
-        protected = tuple(function for function in functions if is_vaccinated(function))
-        others = tuple(function for function in functions if not is_vaccinated(function))
+        protected, others = by_protection(functions)
         codes = [(others, plain)]
         if protected:
             free = protected[0].__code__.co_freevars

@@ -94,6 +94,8 @@ def _repeats(restarts: Restarts, place: Place) -> Iterator[str]:
         start = 0 if reached else _index(stretch, target)
         if start is None:
             continue
+        if not reached and place.location.kind == "after":
+            start += 1  # the statement itself does not run
         reached = True
         yield from (restarts.old.text(statement) for statement in stretch.again(start))
         owner = stretch.ends.old if stretch.ends is not None else None

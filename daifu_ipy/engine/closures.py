@@ -15,7 +15,7 @@ from daifu_ipy.engine.native import native_code
 from daifu_ipy.engine.repairs import Refusal
 from daifu_ipy.engine.scopes import HIDDEN, arguments, scope_of
 from daifu_ipy.engine.unit import FunctionNode, NestedFunction
-from daifu_ipy.engine.vaccinate import all_functions, is_vaccinated, native, parse, vaccinated
+from daifu_ipy.engine.vaccinate import functions_in_text, is_vaccinated, native, vaccinated
 
 
 def code_for(functions: tuple[FunctionType, ...], definition: NestedFunction, code: CodeType, source: str) -> CodeType:
@@ -56,7 +56,7 @@ def check_closure(functions: tuple[FunctionType, ...], code: CodeType, name: str
 
 def check_captures(code: CodeType, qualname: str, *sources: str) -> None:
     """Refuse code that reads a variable of a function around it which the old code did not capture."""
-    every = [found for source in sources for found in all_functions(parse(source).body)]
+    every = [found for source in sources for found in functions_in_text(source)]
     names = set(globals_read(code)) - {
         name
         for found in every
@@ -93,7 +93,7 @@ def surroundings(
     definition: NestedFunction, source: str, namespace: Mapping[str, Any], around: Mapping[str, Any] | None = None
 ) -> Surroundings:
     """What the header of a definition can read: attributes of its class, or variables of the function `around` it."""
-    around_it = _bound_around(definition.qualname, all_functions(parse(source).body))
+    around_it = _bound_around(definition.qualname, functions_in_text(source))
     bound = frozenset[str]().union(*(names for _, names in around_it))
     owner = resolve(definition.qualname.rpartition(".")[0], namespace)
     values = dict(vars(owner)) if isinstance(owner, type) else dict(around or {})

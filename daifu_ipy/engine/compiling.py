@@ -85,17 +85,17 @@ def quietly() -> Iterator[None]:
     """
     thread = threading.get_ident()
     with _one_at_a_time:  # they must be undone in order, or what one thread has put there would stay
-        shown = warnings.showwarning
+        shown, is_active = warnings.showwarning, True
 
         def show(*args: Any, **named: Any) -> None:
-            if threading.get_ident() != thread:
+            if not is_active or threading.get_ident() != thread:
                 shown(*args, **named)
 
         warnings.showwarning = show
         try:
             yield
         finally:
-            warnings.showwarning = shown
+            warnings.showwarning, is_active = shown, False  # others may have saved it meanwhile, and put it back
 
 
 _one_at_a_time = threading.RLock()

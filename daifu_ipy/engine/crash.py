@@ -73,6 +73,7 @@ class CrashFrame:
     written: dict[str, Any] = field(default_factory=dict)
     extras: dict[str, Any] = field(default_factory=dict)
     shared: dict[str, CellType] = field(default_factory=dict)
+    acted_on: set[str] = field(default_factory=set)  # what actions have bound
 
     @property
     def unit(self) -> Unit:
@@ -101,6 +102,11 @@ class CrashFrame:
         """The calls and assignment expressions that had begun: a retry runs them again."""
         return _repeats(self)
 
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """Names that its statement would have bound and that still hold an older value."""
+        return _stale(self)
+
     def namespace(self) -> Namespace:
         """Its variables for an action."""
         unit = self.unit
@@ -120,13 +126,16 @@ class CrashFrame:
 
     def run(self, code: str) -> ActionResult:
         """Run an action in its namespace."""
-        if not self.is_outer or self.frame is None:
-            return run_action(code, self.namespace())
-        self.look_again()
+        waits = self.is_outer and self.frame is not None
+        if waits:
+            self.look_again()
         before = dict(self.variables)
         result = run_action(code, self.namespace())
-        gone = before.keys() - self.variables.keys()
         changes = {n: v for n, v in self.variables.items() if n not in before or before[n] is not v}
+        self.acted_on |= changes.keys()
+        if not waits or self.frame is None:
+            return result
+        gone = before.keys() - self.variables.keys()
         self.deleted = (self.deleted | gone) - self.variables.keys()
         self.written = {n: v for n, v in {**self.written, **changes}.items() if n not in gone}
         write(self.frame, changes)
@@ -309,7 +318,7 @@ class Crash:
     @property
     def stale(self) -> tuple[str, ...]:
         """Names that the crashed statement would have bound and that still hold an older value."""
-        return _stale(self.innermost) if self.innermost else ()
+        return self.innermost.stale if self.innermost else ()
 
     @property
     def progress(self) -> tuple[LoopState, ...]:

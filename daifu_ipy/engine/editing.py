@@ -111,7 +111,7 @@ def _stretches(old: Unit, new: Unit, found: Match, crashed: ast.stmt) -> Iterato
 
 def _before(unit: Unit, statement: ast.stmt) -> list[ast.stmt]:
     siblings = unit.block_of[statement].statements
-    return siblings[: next(k for k, sibling in enumerate(siblings) if sibling is statement)]
+    return siblings[: siblings.index(statement)]
 
 
 def _runs_nothing(pair: Pair) -> bool:

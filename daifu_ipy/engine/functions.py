@@ -25,7 +25,8 @@ class Functions:
         for one in gc.get_objects():
             if type(one) is FunctionType:
                 found.setdefault(id(one.__code__), []).append(one)
-        for one in [one for space in namespaces for value in space.values() for one in functions_behind(value)]:
+        frozen = namespaces if gc.get_freeze_count() else ()
+        for one in [one for space in frozen for value in space.values() for one in functions_behind(value)]:
             if not any(one is other for other in found.get(id(one.__code__), ())):
                 found.setdefault(id(one.__code__), []).append(one)
         self._by_code: dict[int, list[FunctionType]] = {}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
-import linecache
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daifu_ipy.engine.functions import Functions, functions_behind
 from daifu_ipy.engine.native import native_code
+from daifu_ipy.engine.texts import text_of
 from daifu_ipy.engine.unit import NestedFunction
 from daifu_ipy.engine.vaccinate import all_functions, parse
 
 if TYPE_CHECKING:
     from daifu_ipy.engine.crash import Crash, CrashFrame
+
+
+Stack: TypeAlias = list[tuple[CodeType, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,11 @@ class Home:
     source: str
 
 
-def home_of(frame: CrashFrame, crash: Crash, tree: ast.Module, known: Functions) -> Home:
+def home_of(frame: CrashFrame, stack: Stack, tree: ast.Module, known: Functions) -> Home:
     """The module that a text belongs to; where several might be meant, the crashed unit's."""
     names = roots(tree)
     namesakes = {name: known.called(name) for name in names}
-    on_stack = {(id(code), id(space)) for code, space in stack_of(crash, frame)}
+    on_stack = {(id(code), id(space)) for code, space in stack}
     statements = {ast.dump(statement) for statement in tree.body}
 
     def here(namespace: dict[str, Any]) -> dict[str, list[FunctionType]]:
@@ -54,7 +57,7 @@ def home_of(frame: CrashFrame, crash: Crash, tree: ast.Module, known: Functions)
         return len(found.keys() | own), len(same), len(running | own)
 
     there = {id(f.__globals__) for found in namesakes.values() for f in found}
-    spaces = [space for _, space in stack_of(crash, frame)]
+    spaces = [space for _, space in stack]
     spaces += [f.__globals__ for name in names for f in behind(frame.barrier.namespace.get(name))]
     unique = {id(space): space for space in [frame.barrier.namespace, *spaces]}
     candidates = [space for key, space in unique.items() if key in there or space is frame.barrier.namespace]
@@ -71,7 +74,7 @@ def roots(tree: ast.Module) -> dict[str, list[NestedFunction]]:
     return found
 
 
-def stack_of(crash: Crash, frame: CrashFrame) -> list[tuple[CodeType, dict[str, Any]]]:
+def stack_of(crash: Crash, frame: CrashFrame) -> Stack:
     """The native codes on the stack with their namespaces: the crash's callees from within, then the callers."""
     callees: list[FrameType] = []
     entry = crash.traceback
@@ -91,7 +94,7 @@ def behind(value: Any) -> list[FunctionType]:
 
 
 def _source_of(function: FunctionType) -> str:
-    return "".join(linecache.getlines(native_code(function.__code__).co_filename))
+    return text_of(native_code(function.__code__).co_filename)
 
 
 def statements_of(source: str) -> set[str]:
@@ -102,4 +105,4 @@ def statements_of(source: str) -> set[str]:
         return set()
 
 
-__all__ = ["Home", "behind", "home_of", "roots", "stack_of", "statements_of"]
+__all__ = ["Home", "Stack", "behind", "home_of", "roots", "stack_of", "statements_of"]

@@ -9,7 +9,7 @@ from daifu_ipy.engine.repairs import Refusal
 from daifu_ipy.engine.splicing import CannotSplice, Edit, splice
 from daifu_ipy.engine.texts import lines_of
 from daifu_ipy.engine.unit import FUNCTIONS, Unit, start_of
-from daifu_ipy.engine.vaccinate import all_functions, parse
+from daifu_ipy.engine.vaccinate import all_functions, functions_in_text, parse
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,15 @@ def in_place(unit: Unit, source: str, tree: ast.Module, filename: str) -> Text:
     Refusal
         Something stands beside it that has no place there.
     """
-    names = {found.qualname for found in all_functions(tree.body)}
     typed = [s for s in tree.body if isinstance(s, FUNCTIONS) and s.name == unit.plain.co_name]
-    old = [found for found in all_functions(parse(unit.source).body) if found.qualname == unit.qualname]
-    if "<locals>" not in unit.qualname or unit.qualname in names or len(typed) != 1 or not old:
+    if "<locals>" not in unit.qualname or len(typed) != 1:
+        return Text(source, tree)
+    every = functions_in_text(unit.source)
+    old = [found for found in every if found.qualname == unit.qualname]
+    if not old or unit.qualname in {found.qualname for found in all_functions(tree.body)}:
         return Text(source, tree)
     ordinal = next((n for n, found in enumerate(old) if start_of(found.node) == start_of(unit.node)), 0)  # type: ignore[arg-type]
-    known = {found.qualname for found in all_functions(parse(unit.source).body)}
+    known = {found.qualname for found in every}
     edits, lines, first = [], lines_of(source), 0
     for statement in tree.body:
         last = statement.end_lineno or statement.lineno

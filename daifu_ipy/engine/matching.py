@@ -9,6 +9,7 @@ one with the most in common counts.
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 from collections import Counter
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ class _Matching:
     def _find(self, i: int, statements: list[ast.stmt], start: int, end: int) -> Match:
         statement = self.steps[i][0]
         siblings = self.old.block_of[statement].statements
-        index = next(k for k, sibling in enumerate(siblings) if sibling is statement)
+        index = siblings.index(statement)
         ours, theirs = [self._dump(s) for s in siblings], [self._dump(s) for s in statements[start:end]]
         pairs = [(p, q + start) for p, q in common(ours, theirs)]
         exact = next((q for p, q in pairs if p == index), None)
@@ -151,7 +152,7 @@ class _Matching:
             return Match((), statements[index], Gap(statements, index), 4.0)
         owner, inner = self.steps[i]
         block = next(b for b in self._blocks(statements[index]) if (b.field, b.index) == (inner.field, inner.index))
-        following = next(k for k, s in enumerate(inner.statements) if s is self.steps[i + 1][0])
+        following = inner.statements.index(self.steps[i + 1][0])
         return self._unchanged(i + 1, block.statements, following).within(
             Pair(owner, inner, statements[index], block), 2.5
         )
@@ -166,7 +167,7 @@ class _Matching:
         if type(owner) is not type(new):
             return self._gone(i, statements, index)
         likeness, is_same = self._likeness(owner, new), self._header(owner) == self._header(new)
-        if not (likeness or is_same or _source(owner) == _source(new) is not None):
+        if not (likeness or is_same or _is_same_loop(owner, new) or _source(owner) == _source(new) is not None):
             return self._gone(i, statements, index)
         worth = 0.5 + likeness + is_same
         if i + 1 == len(self.steps):
@@ -192,7 +193,34 @@ def counterpart_of(new: ast.stmt, old: ast.stmt, inner: Block) -> tuple[str, int
         ours, theirs = _heads(old), _heads(new)
         if not (index < len(theirs) and theirs[index] == ours[index]) and theirs.count(ours[index]) == 1:
             index = theirs.index(ours[index])
+        elif isinstance(old, TRIES) and isinstance(new, TRIES) and index < len(theirs):
+            index = index if _takes(new.handlers[index].type, old.handlers[index].type) else GONE
     return inner.field, index
+
+
+GONE = -1
+"""The index of a clause that has no counterpart."""
+
+
+def _takes(new: ast.expr | None, old: ast.expr | None) -> bool:
+    """Whether a handler for `new` takes what one for `old` did, as far as the text tells."""
+    ours, theirs = _types_in(old), _types_in(new)
+    return new is None or any(ast.dump(a) == ast.dump(b) or _is_below(a, b) for a in ours for b in theirs)
+
+
+def _types_in(expression: ast.expr | None) -> list[ast.expr]:
+    if expression is None:
+        return [ast.Name("BaseException", ast.Load())]
+    return expression.elts if isinstance(expression, ast.Tuple) else [expression]
+
+
+def _is_below(one: ast.expr, other: ast.expr) -> bool:
+    """Whether one built-in exception is a kind of the other; of every other one `Exception` is taken to be the base."""
+    if not isinstance(other, ast.Name):
+        return False
+    kinds = [getattr(builtins, n.id, None) if isinstance(n, ast.Name) else None for n in (one, other)]
+    kind, base = (k if isinstance(k, type) and issubclass(k, BaseException) else None for k in kinds)
+    return base is not None and issubclass(kind or Exception, base)
 
 
 def _heads(statement: ast.stmt) -> list[str]:
@@ -216,6 +244,11 @@ def _bare(clause: ast.AST) -> ast.AST:
     bare = copy.copy(clause)
     bare.body = []  # type: ignore[attr-defined]
     return bare
+
+
+def _is_same_loop(old: ast.stmt, new: ast.stmt) -> bool:
+    """Whether two loops bind the same variables, wherever their items come from."""
+    return isinstance(old, ITERATIONS) and isinstance(new, ITERATIONS) and same(old.target, new.target)
 
 
 def _source(statement: ast.stmt) -> str | None:

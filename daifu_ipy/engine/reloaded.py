@@ -7,6 +7,7 @@ import linecache
 import sys
 from types import CodeType, FunctionType
 
+from daifu_ipy.engine.texts import text_of
 from daifu_ipy.engine.unit import CannotVaccinate, start_of
 from daifu_ipy.engine.vaccinate import NO_FILE, FoundFunction, all_functions, find_function, native, parse, says_same
 
@@ -50,7 +51,7 @@ def _definitions(function: FunctionType, filename: str) -> list[FoundFunction]:
     """The definitions of its name; of one that was compiled outside its class, in any class."""
     code, qualname = function.__code__, function.__qualname__
     linecache.checkcache(filename)
-    source = "".join(linecache.getlines(filename))
+    source = text_of(filename)
     try:
         every = list(all_functions(parse(source, filename).body))
     except SyntaxError:

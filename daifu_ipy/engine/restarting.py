@@ -116,7 +116,7 @@ class Restarts:
                 kept = kept or f"to go back to the edit in line {self.line_of(statement)} is not possible: {refusal}"
                 continue
             if self._goes_back(place):
-                return place
+                return replace(place, reason=f"{place.reason} ({kept})") if kept else place
             kept = kept or f"to go back to the edit in line {self.line_of(statement)} would run what is half done again"
         if isinstance(crash, Place):
             return crash if not kept else Place(crash.location, f"{crash.reason} ({kept})", crash.left)
@@ -178,6 +178,9 @@ class Restarts:
                 return self._start(new, "the loop's iterable was changed: the loop starts anew")
             if self.was.kind == "unpack" and isinstance(new.target, ast.Name):
                 raise Refusal("the item that could not be unpacked needs a target that unpacks; use an action instead")
+        if isinstance(old, WITHS) and isinstance(new, WITHS) and self.was.kind == "target":
+            if not same(old.items[0].context_expr, new.items[0].context_expr):
+                return self._start(new, "the context manager was changed: it is entered anew")
         if isinstance(old, ast.Match) and isinstance(new, ast.Match) and not same(old.subject, new.subject):
             return self._start(new, "the subject of the match was changed: it is matched anew")
         if self.was.kind == "guard" and not _same_cases(old, new, self.was.index):
@@ -192,6 +195,12 @@ class Restarts:
     def _gone(self) -> Place:
         gap = self.found.gap
         if gap.hollow is not None:
+            handler = next((pair for pair in self.found.pairs if _is_running_handler(pair)), None)
+            if handler is not None and handler.old is not None:
+                raise Refusal(
+                    f"no handler of the try in line {self.line_of(gap.hollow)} of the new source takes what the one "
+                    f"that is running in line {handler.old.lineno} has taken"
+                )
             if isinstance(gap.hollow, TRIES) and gap.hollow.finalbody:
                 raise Refusal(f"the finally of the try in line {self.line_of(gap.hollow)} would be skipped")
             return self._place(gap.hollow, "the block of the crash is gone: after it", Location(gap.hollow, "after"))
@@ -215,7 +224,7 @@ class Restarts:
             if block.field == "finalbody":
                 pending.append(self._pending(pair))
         inside = {block for _, block in path}
-        left = [*self._left(inside), *self._left_statement(location)]
+        left = [*self._left(inside), *self._left_statement(location), *self._unbound(inside)]
         leaving = tuple(one.leaving for one in left if one.leaving is not None)
         there = replace(location, pending=tuple(pending), left=leaving)
         return Place(there, reason, tuple(left))
@@ -305,6 +314,20 @@ class Restarts:
         after = "" if taken is None else f" after {taken} item{'s' * (taken != 1)}"
         return f"the {name_of(loop)} in line {loop.lineno} is abandoned{after}"
 
+    def _unbound(self, inside: set[Block]) -> Iterator[Left]:
+        """New variables of a loop or ``with`` that goes on: the value under way went into the old ones."""
+        for pair in self.found.living.values():
+            old, new = _target_of(pair.old), _target_of(pair.new)
+            if new is None or pair.new is None or pair.new_block not in inside or _field(pair.new_block) != "body":
+                continue
+            line = self.line_of(pair.new)
+            names = _changed_names(old, new, self.new.class_name)
+            for name in sorted(names - self.frame.acted_on - self.frame.extras.keys()):
+                note = f"{name} is unbound: the value under way in line {line} is not known; an action can bind it"
+                yield Left(("unbind", name), False, note)
+            if not names and old is not None and not same(old, new):
+                yield Left(None, False, f"the value under way in line {line} does not go into {ast.unparse(new)}")
+
     def _left_statement(self, location: Location) -> Iterator[Left]:
         """What is open of the crashed statement itself, unless it is what goes on."""
         old, kind = self.was.statement, self.was.kind
@@ -322,8 +345,33 @@ class Restarts:
             raise Refusal(f"what is under way in the {name_of(old)} in line {old.lineno} would be lost")
 
 
+def _is_running_handler(pair: Pair) -> bool:
+    """Whether the crash is in a handler that the new text has not got."""
+    return pair.new is None and isinstance(pair.old, TRIES) and _field(pair.old_block) == "handler"
+
+
 def _field(block: Block | None) -> str:
     return "" if block is None else block.field
+
+
+def _target_of(statement: ast.stmt | None) -> ast.expr | None:
+    """What a loop, or a ``with``, binds."""
+    if isinstance(statement, ITERATIONS):
+        return statement.target
+    return statement.items[0].optional_vars if isinstance(statement, WITHS) else None
+
+
+def _changed_names(old: ast.expr | None, new: ast.expr | None, class_name: str | None) -> set[str]:
+    """The variables that a new target binds to something else than the old one did."""
+    if new is None or (old is not None and same(old, new)):
+        return set()
+    both = (old, new)
+    if all(isinstance(one, ast.Tuple | ast.List) for one in both):
+        ours, theirs = old.elts, new.elts  # type: ignore[union-attr, attr-defined]
+        if len(ours) == len(theirs) and not any(isinstance(one, ast.Starred) for one in (*ours, *theirs)):
+            pairs = zip(ours, theirs, strict=True)
+            return set().union(*(_changed_names(a, b, class_name) for a, b in pairs))
+    return set(bound_names([new], class_name))
 
 
 def _last_line(statement: ast.stmt) -> int:

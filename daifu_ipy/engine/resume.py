@@ -61,8 +61,7 @@ class Procedure:
 
     def _following(self, statement: ast.stmt) -> list[ast.stmt]:
         siblings = self.unit.block_of[statement].statements
-        index = next(i for i, sibling in enumerate(siblings) if sibling is statement)
-        return self.shapes.block(siblings[index + 1 :])
+        return self.shapes.block(siblings[siblings.index(statement) + 1 :])
 
     def _leave(self) -> list[ast.stmt]:
         """Leave what a surgery has taken away from around the location, innermost first."""

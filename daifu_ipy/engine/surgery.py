@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from daifu_ipy.engine import versions
-from daifu_ipy.engine.additions import bind_globals, check_known, not_run
+from daifu_ipy.engine.additions import Addition, add_all, bind_globals, check_known, not_run
 from daifu_ipy.engine.applying import Plan, check_loop
 from daifu_ipy.engine.cells import compile_cell
 from daifu_ipy.engine.changed import changed_functions, check_header
@@ -21,7 +21,7 @@ from daifu_ipy.engine.choices import Choice, Preview, choices
 from daifu_ipy.engine.closures import check_captures
 from daifu_ipy.engine.crash import Crash, CrashFrame
 from daifu_ipy.engine.functions import Functions
-from daifu_ipy.engine.home import Home, home_of
+from daifu_ipy.engine.home import Home, home_of, stack_of
 from daifu_ipy.engine.in_place import in_place
 from daifu_ipy.engine.lineage import brought_back, is_newest, newest
 from daifu_ipy.engine.matching import same
@@ -43,6 +43,7 @@ from daifu_ipy.engine.vaccinate import (
     Vaccinated,
     all_functions,
     find_function,
+    functions_in_text,
     native,
     parse,
     vaccinated,
@@ -69,15 +70,17 @@ def operate(crash: Crash, index: int, surgery: Surgery) -> Plan:
     with versions.lock:
         frame = _frame(crash, index)
         operation = _prepare(frame, surgery, crash)
-        plan, text, swaps = operation.plan, operation.source, operation.swaps
-        prepared = prepare_all(swaps)
-        keep(operation.filename, text)
+        plan, swaps = operation.plan, operation.swaps
+        added = [swap for swap in swaps if isinstance(swap, Addition)]
+        prepared = prepare_all(swap for swap in swaps if swap not in added)
+        add_all(added)
+        keep(operation.filename, operation.source)
         went_on = plan.location, plan.barrier.unit
         versions.record(frame.unit, swaps, surgery.source, operation.filename, went_on)
         for give in prepared:
             give()
         settle(plan.frame, swaps)
-        bind_globals(frame, swaps)
+        bind_globals(frame, plan.barrier.unit, swaps)
         return plan
 
 
@@ -112,11 +115,12 @@ def _prepare(frame: CrashFrame, surgery: Surgery, crash: Crash) -> Operation:
     text, tree = whole.source, _as_it_runs(whole.tree, frame.unit)
     try:
         known = Functions(frame.barrier.namespace)
-        home = home_of(frame, crash, tree, known)
+        stack = stack_of(crash, frame)
+        home = home_of(frame, stack, tree, known)
         new = _new_unit(frame, tree, text, filename) if home.namespace is frame.barrier.namespace else None
         unit = new.barrier.unit if new is not None else None
         skip = unit.node if unit is not None else None
-        swaps = changed_functions(frame, crash, tree, text, filename, skip, known, home)
+        swaps = changed_functions(frame, stack, tree, text, filename, skip, known, home)
     except CannotVaccinate as error:
         raise Refusal(f"the new source can't be vaccinated: {error}") from None
     except SyntaxError as error:
@@ -220,7 +224,7 @@ def find_unit(tree: ast.Module, unit: Unit, namespace: dict[str, Any]) -> Functi
     """The definition of `unit` in a new text: of the unit alone, or of its class, cell or module."""
     exact = [found.node for found in all_functions(tree.body) if found.qualname == unit.qualname]
     if exact:
-        old = [found.node for found in all_functions(parse(unit.source).body) if found.qualname == unit.qualname]
+        old = [found.node for found in functions_in_text(unit.source) if found.qualname == unit.qualname]
         if len(exact) == 1 and len(old) <= 1:
             return exact[0]
         if len(exact) != len(old):

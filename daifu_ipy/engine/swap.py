@@ -94,8 +94,7 @@ def _own_swap(
     if not isinstance(old.node, FUNCTIONS) or not isinstance(unit.node, FUNCTIONS):
         return []
     functions = known.running(old.plain, frame.barrier.namespace)
-    protected = tuple(function for function in functions if is_vaccinated(function))
-    others = tuple(function for function in functions if not is_vaccinated(function))
+    protected, others = by_protection(functions)
     check_closure(protected, new.code, old.qualname)
     definition = NestedFunction(unit.node, old.qualname, old.class_name)
     values = variables_around(functions[0], frame.frame) if len(functions) == 1 else None
@@ -182,12 +181,19 @@ class Family:
 
     def _swap(self, old: Member, new: Member, functions: tuple[FunctionType, ...], around: Around) -> Iterator[Swap]:
         definition, name = new.definition, new.definition.qualname
-        for wanted in (True, False):
-            some = tuple(function for function in functions if is_vaccinated(function) is wanted)
+        protected, others = by_protection(functions)
+        codes = ((protected, self.made.get(id(new.plain), new.plain)), (others, new.plain))
+        for some, made in codes:
             if some:
-                made = self.made.get(id(new.plain), new.plain) if wanted else new.plain
                 code = code_for(some, definition, made, self.source)
                 yield Swap(name, some, code, old.definition.node, definition, around(definition))
+
+
+def by_protection(functions: Iterable[FunctionType]) -> tuple[tuple[FunctionType, ...], tuple[FunctionType, ...]]:
+    """Those that are vaccinated, and those that are not."""
+    every = [(function, is_vaccinated(function)) for function in functions]
+    protected, others = (tuple(f for f, is_one in every if is_one is wanted) for wanted in (True, False))
+    return protected, others
 
 
 def _by_name(found: list[Member]) -> dict[str, list[Member]]:

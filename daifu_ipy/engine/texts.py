@@ -16,6 +16,11 @@ def bare_lines(text: str) -> list[str]:
     return [line.removesuffix("\n") for line in lines_of(text)]
 
 
+def text_of(filename: str) -> str:
+    """The text under a name; "" if there is none."""
+    return "".join(linecache.getlines(filename))
+
+
 def keep(filename: str, text: str) -> None:
     """Keep a text where tracebacks, `inspect` and pdb look for it."""
     linecache.cache[filename] = (len(text), None, lines_of(text), filename)

@@ -37,6 +37,7 @@ from daifu_ipy.engine.resume import as_function
 from daifu_ipy.engine.scopes import HIDDEN
 from daifu_ipy.engine.selftest import patches_work
 from daifu_ipy.engine.shapes import Options, Shapes
+from daifu_ipy.engine.texts import text_of
 from daifu_ipy.engine.unit import (
     CannotVaccinate,
     FunctionNode,
@@ -144,7 +145,8 @@ def functions_in(obj: object) -> Iterator[FunctionType]:
                 if isinstance(member, FunctionType | type) and member.__module__ == obj.__name__:
                     yield from functions_in(member)
         case _:
-            inner = getattr(obj, "__wrapped__", None)
+            is_wrapper = inspect.getattr_static(obj, "__wrapped__", None) is not None  # some objects have every name
+            inner = getattr(obj, "__wrapped__", None) if is_wrapper else None
             if not callable(inner):
                 raise TypeError(f"vaccinate takes a Python function, method or class, not {type(obj).__name__}")
             yield from functions_in(inner)
@@ -219,11 +221,11 @@ def find_function(code: CodeType) -> FoundFunction:
     CannotVaccinate
         The source can't be had, or is not what runs.
     """
-    source = "".join(linecache.getlines(code.co_filename))
+    source = text_of(code.co_filename)
     if not source:
         raise CannotVaccinate(f"the source of {code.co_qualname} ({code.co_filename}) can't be had")
     try:
-        every = _definitions(source, code.co_filename)
+        every = functions_in_text(source, code.co_filename)
     except SyntaxError as error:
         raise CannotVaccinate(f"{code.co_filename} does not parse any more: line {error.lineno}: {error.msg}") from None
     for found in every:
@@ -240,9 +242,9 @@ def find_function(code: CodeType) -> FoundFunction:
     )
 
 
-@functools.lru_cache(maxsize=4)
-def _definitions(source: str, filename: str) -> tuple[NestedFunction, ...]:
-    """The functions in a text, which is asked for one after the other of them."""
+@functools.lru_cache(maxsize=8)
+def functions_in_text(source: str, filename: str = "<unknown>") -> tuple[NestedFunction, ...]:
+    """All functions in a text, to look at only: a text is asked for again and again."""
     return tuple(all_functions(parse(source, filename).body))
 
 

@@ -6,7 +6,6 @@ A version is text, and native code to go back to: no frame, exception or value o
 from __future__ import annotations
 
 import datetime
-import linecache
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from daifu_ipy.engine.native import barrier_in, native_code
 from daifu_ipy.engine.repairs import Refusal
 from daifu_ipy.engine.splicing import edits_of, splice
 from daifu_ipy.engine.swap import Swap, surroundings
+from daifu_ipy.engine.texts import text_of
 from daifu_ipy.engine.unit import FunctionNode, NestedFunction, Unit
 from daifu_ipy.engine.vaccinate import CannotVaccinate, find_function, is_vaccinated, parse, vaccinated
 
@@ -202,7 +202,7 @@ def _replaced_by(swap: Swap) -> Iterator[Replaced]:
     for functions in by_code.values():
         code = functions[0].__code__
         barrier, old = barrier_in(code), native_code(code)
-        source = "".join(linecache.getlines(old.co_filename)) if barrier is None else barrier.unit.source
+        source = text_of(old.co_filename) if barrier is None else barrier.unit.source
         held, new = tuple(weakref.ref(function) for function in functions), native_code(swap.code)
         place = _origin(old, swap.name)
         yield Replaced(swap.name, *place, old, new, source, held, swap.old, swap.new, code.co_freevars)
@@ -240,7 +240,7 @@ def _document(file: str, replaced: list[Replaced]) -> Document:
     """The document of a file; a new one where the file was loaded again with another text."""
     known = next((document for document in reversed(_documents) if document.file == file), None)
     direct = [one for one in replaced if one.old.co_filename == file]
-    text = direct[0].source if direct else "".join(linecache.getlines(file))
+    text = direct[0].source if direct else text_of(file)
     if known is None or (direct and text != known.original):
         known = Document(file, text)
         _documents.append(known)
