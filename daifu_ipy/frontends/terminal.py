@@ -11,7 +11,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TextIO
+
+from daifu_ipy.repair.terminals import is_tty
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -27,22 +29,23 @@ class CannotAsk(Exception):
 
 def is_terminal() -> bool:
     """Whether the prompt talks with a terminal, on both ways."""
-    return _is_tty(sys.stdin) and _is_tty(sys.stdout)
+    return is_tty(sys.stdin) and is_tty(sys.stdout)
 
 
-def _is_tty(stream: Any) -> bool:
-    with contextlib.suppress(Exception):
-        return bool(stream.isatty())
-    return False
+def seen() -> TextIO:
+    """Where a person sees what is written: where a script's output goes to a file, its stderr."""
+    if is_tty(sys.stdin) and not is_tty(sys.stdout) and is_tty(sys.stderr) and sys.stdout is sys.__stdout__:
+        return sys.stderr
+    return sys.stdout
 
 
 @contextlib.contextmanager
 def seen_output() -> Iterator[None]:
-    """Where a script's output goes to a file, its terminal still shows what the prompt says, by stderr."""
-    if _is_tty(sys.stdin) and not _is_tty(sys.stdout) and _is_tty(sys.stderr) and sys.stdout is sys.__stdout__:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    else:
+    """All output goes where it is seen: of the whole process, so that only one thread at a time may ask for it."""
+    if seen() is sys.stdout:
+        yield
+        return
+    with contextlib.redirect_stdout(seen()):
         yield
 
 

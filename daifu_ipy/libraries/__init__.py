@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from daifu_ipy.repair.saving import Saved
-from daifu_ipy.repair.view import CrashView
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from daifu_ipy.repair.saving import Saved
+    from daifu_ipy.repair.view import CrashView
 
 
 def save_torch_state(crash: CrashView, path: Path) -> Saved | None:

@@ -7,6 +7,8 @@ from itertools import islice
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
+from daifu_ipy.repair.builtin_values import vars_of
+
 _LEAVES = (
     *(str, bytes, int, float, complex, type(None), type),
     *(FunctionType, BuiltinFunctionType, MethodType, ModuleType, FrameType, CodeType),
@@ -47,17 +49,9 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif issubclass(kind, dict):
         items = list(islice(dict.items(value), MOST_ITEMS))
         yield from ((f"[{key!r}]", part) for key, part in items if type(key) in (str, int))
-    for name, part in [*_own_dict(value).items(), *_slots(value)][:MOST_ITEMS]:
+    for name, part in [*vars_of(value).items(), *_slots(value)][:MOST_ITEMS]:
         if not str(name).startswith("__"):
             yield f".{name}", part
-
-
-def _own_dict(value: Any) -> dict[str, Any]:
-    try:
-        found = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return dict(found) if type(found) is dict else {}
 
 
 def _slots(value: Any) -> Iterator[tuple[str, Any]]:

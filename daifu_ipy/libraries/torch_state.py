@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import inspect
 import os
 import random
 import shutil
@@ -16,6 +17,7 @@ from typing import Any
 
 from daifu_ipy.libraries.plain_state import Problem, plain, tensors
 from daifu_ipy.libraries.reaching import reached
+from daifu_ipy.repair.largest import storage_of
 from daifu_ipy.repair.places import place
 from daifu_ipy.repair.saving import Saved, namespaces
 from daifu_ipy.repair.summary import error_text, type_name
@@ -72,7 +74,8 @@ def _found(torch: Any, crash: CrashView) -> list[tuple[str, Any]]:
     def is_wanted(value: Any) -> bool:
         if issubclass(type(value), torch.Tensor):
             return False
-        return callable(getattr(type(value), "state_dict", None))
+        found = inspect.getattr_static(type(value), "state_dict", None)  # a metaclass may have code of its own
+        return callable(found) or isinstance(found, classmethod)
 
     for unit, namespace in namespaces(crash):
         for name, value in reached(namespace, is_wanted, seen):
@@ -82,9 +85,16 @@ def _found(torch: Any, crash: CrashView) -> list[tuple[str, Any]]:
 
 def _outermost(torch: Any, found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Without the modules that are parts of others."""
-    modules = [value for _, value in found if isinstance(value, torch.nn.Module)]
-    inside = {id(part) for module in modules for part in module.modules() if part is not module}
+    modules = [value for _, value in found if issubclass(type(value), torch.nn.Module)]
+    inside = {id(part) for module in modules for part in _modules(module) if part is not module}
     return [(name, value) for name, value in found if id(value) not in inside]
+
+
+def _modules(module: Any) -> list[Any]:
+    try:
+        return list(module.modules())
+    except Exception:  # half made: `_add` says so
+        return []
 
 
 def _add(torch: Any, contents: _Contents, name: str, value: Any, usable: dict[str, str | None]) -> None:
@@ -169,7 +179,7 @@ def _generators(torch: Any) -> Iterator[tuple[str, Any]]:
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             yield "torch.cuda", torch.cuda.get_rng_state_all()
     numpy = sys.modules.get("numpy.random")
-    if numpy is not None:
+    if numpy is not None and numpy.get_state(legacy=False)["bit_generator"] == "MT19937":
         name, keys, *rest = numpy.get_state()
         yield "numpy", (name, keys.tolist(), *rest)
 
@@ -200,13 +210,8 @@ def _name(part: Path, path: Path) -> None:
 
 
 def _size(state: Any) -> int:
-    torch: Any = sys.modules["torch"]
-    storages = {}
-    for tensor in tensors(torch, state):
-        with contextlib.suppress(Exception):
-            storage = tensor.untyped_storage()
-            storages[storage._cdata] = storage.nbytes()
-    return sum(storages.values())
+    found = (storage_of(tensor) for tensor in tensors(sys.modules["torch"], state))
+    return sum(dict(storage for storage in found if storage is not None).values())
 
 
 def _mib(size: int) -> str:

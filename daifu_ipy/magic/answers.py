@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,11 @@ from daifu_ipy.engine.crash import Crash
 from daifu_ipy.engine.repairs import Abort, Repair
 from daifu_ipy.repair.event import Event
 from daifu_ipy.repair.history import history
-from daifu_ipy.repair.rules import Rules
 from daifu_ipy.repair.view import Answer, CrashView
 
 if TYPE_CHECKING:
     from daifu_ipy.frontends.patience import Patience
+    from daifu_ipy.repair.rules import Rules
 
 
 def answer(
@@ -27,7 +28,7 @@ def answer(
     """Let the first in the table of `frontends.choose` answer; the default manager of a process."""
     from daifu_ipy.frontends.choose import choose
 
-    first = _made_here if rules is None else rules
+    first = _made_here() if rules is None else rules
     return choose(crash, rules=first, on_crash=on_crash, on_wait=on_wait, patience=patience)
 
 
@@ -40,8 +41,12 @@ def remember(crash: Crash, repair: Repair | None, seconds: float, outcome: str) 
         _failed.append(f"{type(error).__name__}: {error}"[:500])
 
 
-_made_here = Rules()
-"""Rules that a front end has made of answers, where no cell has rules of its own."""
+@functools.cache
+def _made_here() -> Rules:
+    """Rules that a front end has made of answers, where no cell has rules of its own."""
+    from daifu_ipy.repair.rules import Rules
+
+    return Rules()
 
 
 def failures() -> list[str]:

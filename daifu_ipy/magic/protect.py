@@ -19,6 +19,7 @@ from typing import Any
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.interception import barrier_in
 from daifu_ipy.engine.vaccinate import CannotVaccinate, is_vaccinated, vaccinated_function
+from daifu_ipy.repair.builtin_values import vars_of
 
 MOST_OBJECTS = 5_000
 """How many objects are looked at in all; a notebook's own are among the first."""
@@ -187,7 +188,7 @@ def _leads_to(value: Any, is_own: Callable[[CodeType], bool]) -> Iterator[Any]:
         yield from (getattr(value, name) for name in _HOLDERS[kind])
     elif kind is not types.ModuleType:
         yield from kind.__mro__[:-1]
-        yield from islice(_attributes(value).values(), MOST_ITEMS)
+        yield from islice(vars_of(value).values(), MOST_ITEMS)
 
 
 def _is_own_function(member: object, is_own: Callable[[CodeType], bool]) -> bool:
@@ -196,7 +197,7 @@ def _is_own_function(member: object, is_own: Callable[[CodeType], bool]) -> bool
 
 def _held(function: FunctionType) -> Iterator[Any]:
     """What a function holds: of its closure, its defaults, and what a decorator wrapped."""
-    yield from _attributes(function).values()
+    yield from vars_of(function).values()
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
     for cell in function.__closure__ or ():
@@ -204,15 +205,6 @@ def _held(function: FunctionType) -> Iterator[Any]:
             yield cell.cell_contents
         except ValueError:
             continue
-
-
-def _attributes(value: object) -> Mapping[str, Any]:
-    """The instance's own attributes, without running its code."""
-    try:
-        found = object.__getattribute__(value, "__dict__")
-    except Exception:  # it has none
-        return {}
-    return found if type(found) is dict else {}
 
 
 def names_in(code: CodeType) -> set[str]:

@@ -26,7 +26,8 @@ Describe: TypeAlias = Callable[[Any, int, Part | None], str]
 None below the greatest depth, where no parts are shown."""
 
 
-def _listed(parts: Iterable[str], count: int) -> str:
+def listed(parts: Iterable[str], count: int) -> str:
+    """The parts, and how many more there are of `count`."""
     shown = list(parts)
     more = [f"... {count - len(shown)} more"] if count > len(shown) else []
     return ", ".join([*shown, *more])
@@ -56,8 +57,8 @@ def _plain(value: object, limit: int, part: Part | None) -> str:
 
 def _sequence(base: Any, opening: str, closing: str) -> Describe:
     def describe(value: Any, limit: int, part: Part | None) -> str:
-        listed = _listed(_first(base.__iter__(value), part), base.__len__(value))
-        return f"{opening}{listed}{closing}"
+        inside = listed(_first(base.__iter__(value), part), base.__len__(value))
+        return f"{opening}{inside}{closing}"
 
     return describe
 
@@ -68,50 +69,49 @@ def _tuple(value: tuple[Any, ...], limit: int, part: Part | None) -> str:
     names = getattr(type(value), "_fields", None)
     if isinstance(names, tuple) and len(names) == count:
         parts = [f"{name}={text}" for name, text in zip(names, parts, strict=False)]
-        return f"{type(value).__name__}({_listed(parts, count)})"
+        return f"{type(value).__name__}({listed(parts, count)})"
     comma = "," if count == 1 and parts else ""
     prefix = "" if type(value) is tuple else type(value).__name__
-    return f"{prefix}({_listed(parts, count)}{comma})"
+    return f"{prefix}({listed(parts, count)}{comma})"
 
 
 def _set(value: set[Any], limit: int, part: Part | None) -> str:
-    inside = _listed(_first(set.__iter__(value), part), set.__len__(value))
+    inside = listed(_first(set.__iter__(value), part), set.__len__(value))
     return f"{{{inside}}}" if inside else "set()"
 
 
 def _frozenset(value: frozenset[Any], limit: int, part: Part | None) -> str:
-    inside = _listed(_first(frozenset.__iter__(value), part), frozenset.__len__(value))
+    inside = listed(_first(frozenset.__iter__(value), part), frozenset.__len__(value))
     return f"{type(value).__name__}({f'{{{inside}}}' if inside else ''})"
 
 
 def _dict(value: dict[Any, Any], limit: int, part: Part | None) -> str:
-    items = [] if part is None else islice(dict.items(value), _MAX_ITEMS)
-    parts = (f"{part(key)}: {part(item)}" for key, item in items) if part is not None else ()
-    return f"{{{_listed(parts, dict.__len__(value))}}}"
+    shown = [] if part is None else [f"{part(k)}: {part(v)}" for k, v in islice(dict.items(value), _MAX_ITEMS)]
+    return f"{{{listed(shown, dict.__len__(value))}}}"
 
 
 def _view(value: Any, limit: int, part: Part | None) -> str:
-    return f"{type(value).__name__}([{_listed(_first(iter(value), part), len(value))}])"
+    return f"{type(value).__name__}([{listed(_first(iter(value), part), len(value))}])"
 
 
 def _data(value: object, limit: int, part: Part | None) -> str:
     kept = vars_of(value).get("data", ())
-    return f"{type(value).__name__}({_listed(_first([kept], part), 1)})"
+    return f"{type(value).__name__}({listed(_first([kept], part), 1)})"
 
 
 def _maps(value: object, limit: int, part: Part | None) -> str:
     kept = vars_of(value).get("maps", ())
-    return f"ChainMap({_listed(_first(kept, part), len(kept))})"
+    return f"ChainMap({listed(_first(kept, part), len(kept))})"
 
 
 def _numbers(value: array.array[Any], limit: int, part: Part | None) -> str:
-    inside = _listed(_first(value, part), len(value))
+    inside = listed(_first(value, part), len(value))
     return f"array({value.typecode!r}, [{inside}])"
 
 
 def _fields(name: str, fields: Iterable[tuple[str, Any]], count: int, part: Part | None) -> str:
     shown = [] if part is None else [f"{field}={part(value)}" for field, value in islice(fields, _MAX_ITEMS)]
-    return f"{name}({_listed(shown, count)})"
+    return f"{name}({listed(shown, count)})"
 
 
 def _namespace(value: object, limit: int, part: Part | None) -> str:
@@ -138,14 +138,14 @@ def _partial(value: functools.partial[Any], limit: int, part: Part | None) -> st
     named = [
         f"{name}={text}" for name, text in zip(value.keywords, _first(value.keywords.values(), part), strict=False)
     ]
-    listed = _listed([*arguments, *named], len(value.args) + len(value.keywords))
+    inside = listed([*arguments, *named], len(value.args) + len(value.keywords))
     function = part(value.func) if part is not None else "..."
-    return f"partial({function}{', ' * bool(listed)}{listed})"
+    return f"partial({function}{', ' * bool(inside)}{inside})"
 
 
 def _exception(value: BaseException, limit: int, part: Part | None) -> str:
     args = arguments_of(value)
-    return f"{type(value).__name__}({_listed(_first(args, part), len(args))})"
+    return f"{type(value).__name__}({listed(_first(args, part), len(args))})"
 
 
 def _module(value: types.ModuleType, limit: int, part: Part | None) -> str:
@@ -153,12 +153,12 @@ def _module(value: types.ModuleType, limit: int, part: Part | None) -> str:
 
 
 def vars_of(value: object) -> dict[str, Any]:
-    """An instance's own attributes, whatever its class makes of that; without a dict, none."""
+    """An instance's own attributes, whatever its class makes of that; without a plain dict, none."""
     try:
-        state: dict[str, Any] = object.__getattribute__(value, "__dict__")
-    except AttributeError:
+        state = object.__getattribute__(value, "__dict__")
+    except Exception:  # it has none, or its class has a property of that name
         return {}
-    return state
+    return state if type(state) is dict else {}
 
 
 def arguments_of(error: BaseException) -> tuple[Any, ...]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from opcode import opname
+from types import FrameType
 
 from daifu_ipy.engine.interception import part_of_a_repair
 from daifu_ipy.repair.devices import hands_off
@@ -18,6 +21,9 @@ EACH = 0.2
 
 TOGETHER = 1.0
 """Seconds for all values of a stack."""
+
+_LOOKS = 4
+_BETWEEN_LOOKS = 0.005
 
 
 @dataclass
@@ -72,7 +78,10 @@ def ask(kind: type, call: Callable[[], str], what: str = "repr") -> str:
     budget.left -= time.monotonic() - started
     if worker.is_alive():
         budget.late.add(id(kind))
-        worker.stop()
+        try:
+            worker.stop()
+        except BaseException as error:  # Ctrl-C again
+            interrupted = interrupted or type(error).__name__
         return f"<{what} took too long>" if interrupted is None else f"<{what} failed: {interrupted}>"
     failure = interrupted or worker.failure
     return worker.answer if failure is None else f"<{what} failed: {failure}>"
@@ -104,5 +113,28 @@ class _Worker(threading.Thread):
 
     def stop(self) -> None:
         """End the call if it is a loop in Python: it must not compete with the run that goes on."""
-        if self.ident is not None:
+        if self.ident is not None and self._executes(self.ident):
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(SystemExit))
+
+    def _executes(self, ident: int) -> bool:
+        """Whether it executes Python now.
+
+        To what waits in C, as for a lock, the error would come just after the lock was acquired, and before the code
+        that releases it: the lock would be held for ever.
+        """
+        places = set()
+        for _ in range(_LOOKS):
+            frame = sys._current_frames().get(ident)
+            if frame is None:
+                return False
+            places.add((id(frame), frame.f_lasti))
+            if len(places) > 1 or _is_in_python(frame):
+                return True
+            self.join(_BETWEEN_LOOKS)
+        return False
+
+
+def _is_in_python(frame: FrameType) -> bool:
+    """Whether another thread's frame is where Python lets the others run, and takes errors from outside, at once."""
+    name = opname[frame.f_code.co_code[frame.f_lasti]]
+    return "JUMP_BACKWARD" in name or name == "RESUME"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from daifu_ipy.engine import versions
 from daifu_ipy.engine.repairs import Action, Repair, Surgery
 from daifu_ipy.repair import places
-from daifu_ipy.repair.items import progress_texts
+from daifu_ipy.repair.items import frame_at, progress_texts
 from daifu_ipy.repair.summary import error_message, one_line
 from daifu_ipy.repair.view import CrashView
 
@@ -47,7 +47,8 @@ class Event:
     outcome
         ``"recovered"`` or ``"aborted"``.
     repeats
-        What had begun when the statement raised, and ran again in a retry.
+        What had begun when the statement raised, and ran again in a retry. This, `stale` and `progress` are of the
+        frame that was repaired.
     stale
         Names that a skipped statement would have bound, and that kept an older value.
     progress
@@ -92,6 +93,7 @@ class Event:
         `actions` are those that ran before the repair was decided: a replay has them in the repair.
         """
         restart, error = crash.restart, crash.exception
+        at = frame_at(crash, repair.frame) or crash
         began = datetime.datetime.now() - datetime.timedelta(seconds=latency_seconds)
         made = [action.code if action.frame == repair.frame else action for action in actions]
         return cls(
@@ -105,9 +107,9 @@ class Event:
             repair=(replace(repair, actions=(*made, *repair.actions)) if made else repair).to_json(),
             latency_seconds=latency_seconds,
             outcome=outcome,
-            repeats=_texts(crash.repeats),
-            stale=_texts(crash.stale) if repair.word in ("skip", "continue") else (),
-            progress=progress_texts(crash),
+            repeats=_texts(at.repeats),
+            stale=_texts(at.stale) if repair.word in ("skip", "continue") else (),
+            progress=progress_texts(at),
             version=_version(repair) if outcome == "recovered" else None,
             thread=threading.current_thread().name,
             place=places.label(restart.filename) or restart.filename,
@@ -122,10 +124,15 @@ class Event:
         ValueError
             If it is no event, or its repair is none.
         """
-        names = {field.name for field in fields(cls)}
-        if not isinstance(data, Mapping) or not names - _LATER <= data.keys() <= names:
-            raise ValueError(f"not an event of a history: expected a dict of {', '.join(sorted(names))}")
+        kinds = {field.name: str(field.type) for field in fields(cls)}
+        must = {field.name for field in fields(cls) if field.default is MISSING}
+        if not isinstance(data, Mapping) or not must <= data.keys() <= kinds.keys():
+            raise ValueError(f"not an event of a history: expected a dict of {', '.join(sorted(kinds))}")
         Repair.from_json(data["repair"])
+        for name, value in data.items():
+            texts = value if isinstance(value, (list, tuple)) else ()
+            if not isinstance(value, _JSON[kinds[name]]) or not all(isinstance(text, str) for text in texts):
+                raise ValueError(f"an event's {name!r} can't be {value!r:.80}")
         lists = {name: tuple(data[name]) for name in ("repeats", "stale", "progress") if name in data}
         return cls(**{**data, **lists})
 
@@ -173,8 +180,15 @@ class Event:
         yield "took", f"{self.latency_seconds:.3g} s"
 
 
-_LATER = frozenset({"repeats", "stale", "progress", "version", "thread", "place"})
-"""Fields that may be missing in JSON."""
+_JSON: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "int | None": (int, type(None)),
+    "tuple[str, ...]": (list, tuple),
+    "Mapping[str, Any]": (Mapping,),
+}
+"""What stands in JSON for a field of each type."""
 
 
 def key_of(crash: CrashView) -> Place:

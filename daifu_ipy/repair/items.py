@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import weakref
+from dataclasses import dataclass
 from typing import Any
 
 from daifu_ipy.engine.scopes import COMPREHENSIONS
@@ -36,20 +38,44 @@ def _in_comprehension(frame: Any) -> bool:
 
 def standing(crash: CrashView, frame: int = 0) -> tuple[object, ...]:
     """Where the loops of a frame stand, to compare with later: it keeps no object alive."""
-    if frame and frame >= len(crash.frames):
-        return ()
-    loops = crash.frames[frame].progress if frame else crash.progress
+    at = frame_at(crash, frame)
+    loops = () if at is None else at.progress
     return tuple((loop.line, name, _sign(value)) for loop in loops for name, value in loop.target.items())
+
+
+def frame_at(crash: CrashView, frame: int) -> Any:
+    """What has `repeats`, `stale` and `progress` of a frame; None if there is no such frame.
+
+    Of the innermost that is the crash itself: looking for the others takes time.
+    """
+    if frame == 0:
+        return crash
+    return crash.frames[frame] if frame < len(crash.frames) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Reference:
+    """The same for the same object, and for no other, even one that lies where that one has been."""
+
+    to: weakref.ref[Any]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Reference) and self.to is other.to  # == would compare the objects, by their code
 
 
 def _sign(value: object) -> object:
     """Something small that is the same for the same value."""
-    return hash(value) if type(value) in _VALUES else id(value)
+    if type(value) in _VALUES:
+        return hash(value)
+    try:
+        return _Reference(weakref.ref(value))
+    except TypeError:  # of a few built-in types there are none
+        return id(value)
 
 
-def progress_texts(crash: CrashView) -> tuple[str, ...]:
-    """The items that the loops around a crash were at, outermost first, in one bounded line each."""
+def progress_texts(at: Any) -> tuple[str, ...]:
+    """The items that the loops of a crash, or of a frame of it, were at, outermost first, in one bounded line each."""
     return tuple(
         one_line(", ".join(f"{name}={summarise(value, _MAX_TEXT)}" for name, value in loop.target.items()), _MAX_TEXT)
-        for loop in crash.progress
+        for loop in at.progress
     )

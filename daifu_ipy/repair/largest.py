@@ -5,25 +5,25 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from daifu_ipy.repair.builtin_values import vars_of
-from daifu_ipy.repair.summary import one_line, raw_message, summarise
+from daifu_ipy.repair.memory import SAYING_SO
+from daifu_ipy.repair.rule import is_like
+from daifu_ipy.repair.summary import one_line, summarise
 
 _MOST = 10
 _MAX_OBJECTS = 20_000
 _MAX_DEPTH = 4
 _MIB = 2**20
-_SAID = ("out of memory", "resource_exhausted", "can't allocate memory", "failed to allocate", "bad_alloc")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, of a device or of the machine."""
-    if isinstance(error, MemoryError) or any(base.__name__ == "OutOfMemoryError" for base in type(error).__mro__):
-        return True
-    return isinstance(error, RuntimeError) and any(words in raw_message(error, 500).lower() for words in _SAID)
+    return any(is_like(error, kind, message) for kind, message in SAYING_SO)
 
 
 def largest_tensors(namespaces: Iterable[Mapping[str, Any]], width: int = 100) -> list[str]:
@@ -121,24 +121,36 @@ def _count(value: Any, held: _Holding, seen: _Seen, depth: int, gradient: bool =
 
 def _size(value: Any, seen: _Seen) -> int | None:
     """The bytes of a tensor's storage or an array's memory, 0 if it was counted; None for other things."""
-    kind = type(value)
-    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    if isinstance(getattr(torch, "Tensor", None), type) and issubclass(kind, torch.Tensor):  # type: ignore[union-attr]
-        return _storage_size(value, torch, seen)
-    if isinstance(getattr(numpy, "ndarray", None), type) and issubclass(kind, numpy.ndarray):  # type: ignore[union-attr]
+    if _is_tensor(value):
+        storage = storage_of(value)
+        return 0 if storage is None else _once(*storage, seen)
+    numpy = sys.modules.get("numpy")
+    if isinstance(getattr(numpy, "ndarray", None), type) and issubclass(type(value), numpy.ndarray):  # type: ignore[union-attr]
         while issubclass(type(value.base), numpy.ndarray):  # type: ignore[union-attr]
             value = value.base
         return _once(id(value), int(value.nbytes), seen)
     return None
 
 
-def _storage_size(value: Any, torch: Any, seen: _Seen) -> int:
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return isinstance(getattr(torch, "Tensor", None), type) and issubclass(type(value), torch.Tensor)  # type: ignore[union-attr]
+
+
+def storage_of(tensor: Any) -> tuple[int, int] | None:
+    """What tells a tensor's storage from others, and its bytes; None if it has none of its own."""
     try:
-        with torch._C.DisableTorchFunctionSubclass():
-            storage = value.untyped_storage()
-            return _once(storage._cdata, int(storage.nbytes()), seen)
-    except Exception:  # sparse, nested or wrapped: no storage of its own
-        return 0
+        with _without_overrides():
+            storage = tensor.untyped_storage()
+            return storage._cdata, int(storage.nbytes())
+    except Exception:  # sparse, nested or wrapped
+        return None
+
+
+def _without_overrides() -> AbstractContextManager[Any]:
+    """Tensors of the user's own classes answer as plain ones."""
+    guard: AbstractContextManager[Any] = sys.modules["torch"]._C.DisableTorchFunctionSubclass()
+    return guard
 
 
 def _once(key: int, size: int, seen: _Seen) -> int:
@@ -149,8 +161,14 @@ def _once(key: int, size: int, seen: _Seen) -> int:
 
 
 def _gradient(value: Any) -> Any:
-    """A leaf's gradient; asking others for theirs warns."""
-    return value.grad if getattr(value, "is_leaf", False) and getattr(value, "requires_grad", False) else None
+    """A leaf tensor's gradient; asking others for theirs warns."""
+    if not _is_tensor(value):
+        return None
+    try:
+        with _without_overrides():
+            return value.grad if value.is_leaf and value.requires_grad else None
+    except Exception:  # its class has properties of these names
+        return None
 
 
 def _inside(value: Any) -> Iterator[Any]:

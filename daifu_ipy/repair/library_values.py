@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
+from daifu_ipy.repair.builtin_values import Part, listed, vars_of
 from daifu_ipy.repair.deadline import ask
 
 LIBRARIES = frozenset({"torch", "numpy", "cupy", "jax", "jaxlib", "tensorflow", "pandas", "polars", "pyarrow"})
@@ -14,11 +15,8 @@ _ARRAYS = frozenset({"Tensor", "EagerTensor", "Variable", "ndarray", "Array", "A
 _TABLES = frozenset({"DataFrame", "Series", "Index", "LazyFrame", "Table"})
 _COLUMNS = 6
 
-Item: TypeAlias = Callable[[object], str]
-"""Describes a part of a value."""
 
-
-def library_text(value: object, item: Item) -> str | None:
+def library_text(value: object, item: Part) -> str | None:
     """Describe a value of a known library; None for others. Of arrays only what is known without their data."""
     kind = type(value)
     for base in kind.__mro__:
@@ -27,14 +25,14 @@ def library_text(value: object, item: Item) -> str | None:
     return None
 
 
-def _described(describe: Callable[[Any, Item], str], value: object, item: Item) -> str:
+def _described(describe: Callable[[Any, Part], str], value: object, item: Part) -> str:
     """A class that derives from a library's may have attributes of its own making: foreign code."""
     kind = type(value)
     is_own = str(kind.__module__).partition(".")[0] in LIBRARIES
     return describe(value, item) if is_own else ask(kind, lambda: describe(value, item))
 
 
-def array_text(value: Any, item: Item = str) -> str:
+def array_text(value: Any, item: Part = str) -> str:
     """Shape, dtype, device; what is as usual is left out."""
     parts = [f"shape={_shape(value)}", str(getattr(value, "dtype", "?")).removeprefix("torch.")]
     layout = str(getattr(value, "layout", "torch.strided"))
@@ -52,26 +50,24 @@ def _shape(value: Any) -> str:
         return "?"
 
 
-def _table(value: Any, item: Item) -> str:
+def _table(value: Any, item: Part) -> str:
     shape, columns = _shape(value), _columns(value, item)
     return f"{type(value).__name__}(shape={shape}{f', columns={columns}' if columns else ''})"
 
 
-def _columns(value: Any, item: Item) -> str:
+def _columns(value: Any, item: Part) -> str:
     """The first names of a table's columns; a lazy table would have to work for them."""
     if type(value).__name__ == "LazyFrame":
         return ""
     with contextlib.suppress(Exception):
-        shown, count = [item(name) for name in islice(value.columns, _COLUMNS)], len(value.columns)
-        more = [f"... {count - _COLUMNS} more"] * (count > _COLUMNS)
-        return f"[{', '.join([*shown, *more])}]"
+        return f"[{listed(map(item, islice(value.columns, _COLUMNS)), len(value.columns))}]"
     return ""
 
 
-def _module(value: Any, item: Item) -> str:
+def _module(value: Any, item: Part) -> str:
     """A torch module: of those of the library, also their sizes."""
     kind = type(value)
-    mode = "training" if _state(value).get("training") is True else "eval"
+    mode = "training" if vars_of(value).get("training") is True else "eval"
     extra = ""
     if str(kind.__module__).startswith("torch.nn."):
         with contextlib.suppress(Exception):  # a module that is not complete yet
@@ -79,15 +75,15 @@ def _module(value: Any, item: Item) -> str:
     return f"<{kind.__name__}({extra}), {mode}>" if extra else f"<{kind.__name__} module, {mode}>"
 
 
-def _optimizer(value: Any, item: Item) -> str:
-    groups = _state(value).get("param_groups", ())
+def _optimizer(value: Any, item: Part) -> str:
+    groups = vars_of(value).get("param_groups", ())
     rates = _distinct(item(group.get("lr")) for group in groups)
     count = f"{len(groups)} groups" if len(groups) != 1 else "1 group"
     return f"<{type(value).__name__}, {count}, lr={rates}>"
 
 
-def _scheduler(value: Any, item: Item) -> str:
-    state = _state(value)
+def _scheduler(value: Any, item: Part) -> str:
+    state = vars_of(value)
     rates = _distinct(item(rate) for rate in state.get("_last_lr", ()))
     return f"<{type(value).__name__}, step {state.get('last_epoch', '?')}, lr={rates or '?'}>"
 
@@ -96,9 +92,9 @@ def _distinct(texts: Iterable[str]) -> str:
     return ", ".join(islice(dict.fromkeys(texts), 3))
 
 
-def _loader(value: Any, item: Item) -> str:
+def _loader(value: Any, item: Part) -> str:
     """A DataLoader, which is not iterated; its dataset is asked how long it is."""
-    state = _state(value)
+    state = vars_of(value)
     size, workers = state.get("batch_size"), state.get("num_workers", 0)
     dataset: Any = state.get("dataset")
     parts = [type(value).__name__] + [f"batch size {size}"] * (size is not None)
@@ -107,12 +103,7 @@ def _loader(value: Any, item: Item) -> str:
     return f"<{', '.join([*parts, *([f'{workers} workers'] * bool(workers))])}>"
 
 
-def _state(value: Any) -> dict[str, Any]:
-    state: dict[str, Any] = object.__getattribute__(value, "__dict__")
-    return state
-
-
-_BY_NAME: dict[str, Callable[[Any, Item], str]] = {
+_BY_NAME: dict[str, Callable[[Any, Part], str]] = {
     **dict.fromkeys(_ARRAYS, array_text),
     **dict.fromkeys(_TABLES, _table),
     "Module": _module,

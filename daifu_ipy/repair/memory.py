@@ -1,9 +1,15 @@
-"""Memory that nobody uses goes back to the device."""
+"""Out of memory: which errors say so, and how what nobody uses goes back to the device."""
 
 from __future__ import annotations
 
 import gc
 import sys
+
+SAYING_SO: tuple[tuple[str, str | None], ...] = (
+    ("OutOfMemoryError | MemoryError | tensorflow.errors.ResourceExhaustedError", None),
+    ("RuntimeError", "(?i)out of memory|resource_exhausted|can't allocate memory|failed to allocate|bad_alloc"),
+)
+"""The errors and messages, as rules have them: memory ran out, of a device or of the machine."""
 
 
 def release() -> None:

@@ -127,14 +127,15 @@ def _record(step: _Step, settings: _Settings, namespace: Mapping[str, Any] | Non
     lines = _split(text)
     if not 0 < line <= len(lines) or not text:
         return bare
-    span = _span(entry) or _whole_line(lines, line)
+    known = _span(entry)
+    span = known or _whole_line(lines, line)
     try:
         found = executing(text, native_code(code), span)
     except ChangedSource:
         return replace(bare, note="its source has changed since")
     local = dict(frame.f_locals) if namespace is None else namespace
     variables = () if found is None else _variables(found, lines, local, frame, settings.width)
-    exact = found is not None and _span(entry) is not None
+    exact = found is not None and known is not None
     return _with_source(replace(bare, variables=variables), lines, found, span, exact, settings)
 
 

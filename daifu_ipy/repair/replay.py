@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import pprint
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -69,8 +67,8 @@ def replay(source: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) -
         If it is none of these.
     """
     data: Any = _read(source) if isinstance(source, (str, os.PathLike)) else source
-    items: list[Any] = events_from_json(data) if isinstance(data, Mapping) else list(data)
     try:
+        items: list[Any] = events_from_json(data) if isinstance(data, Mapping) else list(data)
         pairs = [(e.key, e.repair) if isinstance(e, Event) else e for e in items]
         return Replay(((unit, statement, error), Repair.from_json(made)) for (unit, statement, error), made in pairs)
     except TypeError as error:
@@ -83,6 +81,8 @@ def script(events: Iterable[Event]) -> str:
 
 
 def _read(source: str | os.PathLike[str]) -> Any:
+    import json
+
     text = source if isinstance(source, str) and source.lstrip().startswith("{") else None
     if text is None:
         with open(source, encoding="utf-8") as file:
@@ -94,6 +94,8 @@ def _read(source: str | os.PathLike[str]) -> Any:
 
 
 def _entry(event: Event) -> str:
+    import pprint
+
     comment = one_line(f"{event.time}, line {event.line}, {event.outcome}: {event.error}: {event.message}", 100)
     text = pprint.pformat((event.key, dict(event.repair)), width=100, sort_dicts=False)
     indented = "".join(f"    {line}\n" for line in text.splitlines())

@@ -11,12 +11,16 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import WrapperDescriptorType
 from typing import Any
 
 from daifu_ipy.engine.repairs import Ending, Pass, Repair
+from daifu_ipy.repair.builtin_values import arguments_of
+from daifu_ipy.repair.deadline import ask
 from daifu_ipy.repair.view import CrashView
 
 _MAX_MESSAGE = 10_000
+_PLAIN = (str, int, float, bool, type(None))
 
 IN_A_ROW = 10
 """How often a rule without any limit runs one statement again that fails each time."""
@@ -104,7 +108,7 @@ class Rule:
             and (self.line is None or restart.line == self.line)
             and (self.unit is None or _has_name(restart.unit, self.unit))
             and (self.file is None or _is_file(restart.filename, self.file))
-            and (self.message is None or _compiled(self.message).search(_message(error)) is not None)
+            and (self.message is None or _says(error, self.message))
         )
 
     @classmethod
@@ -160,6 +164,11 @@ class Rule:
         return cls(**{**data, "repair": Repair.from_json(repair) if isinstance(repair, Mapping) else repair})
 
 
+def is_like(error: BaseException, kind: str | type[BaseException], message: str | None) -> bool:
+    """Whether an exception is of this kind, and says this, as a rule means it."""
+    return _is_a(type(error), kind) and (message is None or _says(error, message))
+
+
 def _is_a(kind: type, error: str | type[BaseException]) -> bool:
     if isinstance(error, type):
         return issubclass(kind, error)
@@ -194,11 +203,23 @@ def _is_file(filename: str, pattern: str) -> bool:
     return any(fnmatch.fnmatchcase("/".join(parts[start:]), wanted) for start in range(len(parts)))
 
 
+def _says(error: BaseException, pattern: str) -> bool:
+    return _compiled(pattern).search(_message(error)) is not None
+
+
 def _message(error: BaseException) -> str:
-    try:
+    """What `str` gives; nothing, where that is foreign code and fails or is late: our words for that must not match."""
+    if type(type(error).__str__) is WrapperDescriptorType and all(type(a) in _PLAIN for a in arguments_of(error)):
         return str(error)[:_MAX_MESSAGE]
-    except Exception:  # the user's own __str__
-        return ""
+    said = ""
+
+    def say() -> str:
+        nonlocal said
+        said = str(error)
+        return said
+
+    ask(type(error), say, "message")
+    return said[:_MAX_MESSAGE]
 
 
 @functools.lru_cache(maxsize=256)

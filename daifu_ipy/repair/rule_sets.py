@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from daifu_ipy.engine.repairs import Continue, Pass, Repair
+from daifu_ipy.repair.memory import SAYING_SO
 from daifu_ipy.repair.rule import Rule
 
 _PASSING = "EAGAIN EINTR EIO EBUSY ESTALE ETIMEDOUT ECONNRESET ECONNREFUSED ECONNABORTED EPIPE ENETDOWN ENETUNREACH \
@@ -32,10 +33,6 @@ _BAD_ITEM = (
 )
 """Not every exception: a name or module that is missing fails for every item."""
 
-_MEMORY: tuple[tuple[str, str | None], ...] = (
-    ("OutOfMemoryError | MemoryError | tensorflow.errors.ResourceExhaustedError", None),
-    ("RuntimeError", "out of memory|RESOURCE_EXHAUSTED"),
-)
 _RELEASE = '__import__("daifu_ipy.repair.memory", fromlist=["release"]).release()'
 
 SETS: dict[str, tuple[Rule, ...]] = {
@@ -47,11 +44,11 @@ SETS: dict[str, tuple[Rule, ...]] = {
     "out-of-memory": (
         *(
             Rule(error, message, repair=Repair((_RELEASE,), Pass()), limit=None, in_a_row=1, name="out-of-memory")
-            for error, message in _MEMORY
+            for error, message in SAYING_SO
         ),
         *(
             Rule(error, message, repair=Repair((_RELEASE,), Continue()), in_loop=True, limit=20, name="out-of-memory")
-            for error, message in _MEMORY
+            for error, message in SAYING_SO
         ),
     ),
 }

@@ -189,7 +189,7 @@ class _Parser:
         word = self._take("word", "an ending")
         if word == "return":
             return Return(self._string("")) if self._next.kind == "string" else Return()
-        return Repair.from_json({"daifu_repair": 1, "then": {"kind": word}}).then
+        return Repair.of(ENDINGS[word]).then
 
     def _option(self) -> tuple[str, Any]:
         if not self._is(*_OPTIONS):

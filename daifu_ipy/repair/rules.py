@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from daifu_ipy.engine.repairs import Repair
 from daifu_ipy.repair import places
+from daifu_ipy.repair.deadline import one_budget
 from daifu_ipy.repair.items import frame_in_loop, standing
 from daifu_ipy.repair.rule import Rule
 from daifu_ipy.repair.rule_text import RuleError, parse_repair, parse_rules
@@ -143,19 +144,20 @@ class Rules:
 
         A rule whose repair was refused is not asked again about the same crash, and the use is not counted.
         """
-        matching = [use for use in self._uses if use.rule.matches(crash)]
-        found = {use: repair for use in matching if (repair := _repair(use.rule, crash)) is not None}
-        rows = {use: _row(use, crash, repair.frame) for use, repair in found.items()}
-        chosen = self._choose(rows, _place(crash), refused=crash.refusal is not None)
-        if chosen is None:
-            return None
-        repair, wait = found[chosen], chosen.rule.wait_before(rows[chosen].count)
-        self._show(_report(crash, chosen, repair, wait, rows[chosen].count))
+        with one_budget():
+            chosen = self._choose(crash, self._settled(refused=crash.refusal is not None))
+            if chosen is None:
+                return None
+            use, repair, in_a_row = chosen
+            wait = use.rule.wait_before(in_a_row)
+            report = _report(crash, use, repair, wait, in_a_row)
+        self._show(report)
         if wait > 0:
             self._sleep(wait)
         return repair
 
-    def _choose(self, rows: Mapping[_Use, _Row], place: _Place, *, refused: bool) -> _Use | None:
+    def _settled(self, *, refused: bool) -> _Asked:
+        """What this thread was answered: for good, unless it was refused."""
         with self._lock:
             asked = self._asked.setdefault(threading.get_ident(), _Asked())
             if not refused:
@@ -165,11 +167,25 @@ class Rules:
             elif asked.last is not None:
                 self._take_back(asked.last)
                 asked.refused.add(asked.last)
-            asked.last = next((use for use, row in rows.items() if _may(use, row) and use not in asked.refused), None)
-            if asked.last is not None:
-                asked.last.count += 1
-                asked.last.rows[place] = rows[asked.last]
-            return asked.last
+            asked.last = None
+            return asked
+
+    def _choose(self, crash: CrashView, asked: _Asked) -> tuple[_Use, Repair, int] | None:
+        """The first rule that may answer, what it answers, and the how manieth time in a row."""
+        for use in tuple(self._uses):
+            if use in asked.refused or not use.rule.matches(crash):
+                continue
+            repair = _repair(use.rule, crash)
+            if repair is None:
+                continue
+            row = _row(use, crash, repair.frame)
+            with self._lock:  # not while rules are matched: that may run the program's code
+                if _may(use, row):
+                    use.count += 1
+                    use.rows[_place(crash)] = row
+                    asked.last = use
+                    return use, repair, row.count
+        return None
 
     def _take_back(self, use: _Use) -> None:
         use.count -= 1

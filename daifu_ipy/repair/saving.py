@@ -10,11 +10,13 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daifu_ipy.repair.summary import error_text
 from daifu_ipy.repair.view import CrashView
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _MAX_LISTED = 12
 _SUFFIX = ".pt"
@@ -48,7 +50,7 @@ class Saved:
         return "\n".join([*lines, *(["not saved:"] if problems else []), *(f"    {line}" for line in _some(problems))])
 
 
-Saver: TypeAlias = Callable[[CrashView, Path], Saved | None]
+Saver: TypeAlias = Callable[[CrashView, "Path"], Saved | None]
 """Writes what it knows of a crash to a new file; None if there is nothing of its library."""
 
 savers: list[Saver] = []
@@ -92,6 +94,8 @@ def _new_file(crash: CrashView, path: str | os.PathLike[str] | None) -> Path:
     FileExistsError
         The user named one that does.
     """
+    from pathlib import Path
+
     wanted = Path.cwd() if path is None else Path(path).expanduser().absolute()
     if wanted.is_dir():
         unit = re.sub(r"\W+", "_", crash.restart.unit).strip("_")

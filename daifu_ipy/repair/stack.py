@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
+from operator import attrgetter
 from types import TracebackType
 from typing import Any
 
+from daifu_ipy.repair.builtin_values import vars_of
 from daifu_ipy.repair.deadline import one_budget
 from daifu_ipy.repair.frame_record import FrameRecord, is_library
 from daifu_ipy.repair.largest import is_out_of_memory, largest_tensors
@@ -18,11 +18,12 @@ from daifu_ipy.repair.places import label
 from daifu_ipy.repair.recording import record_frames, user_entries
 from daifu_ipy.repair.recursion import kept_of
 from daifu_ipy.repair.summary import error_text, one_line, printable, raw_message, summarise, type_name
+from daifu_ipy.repair.terminals import terminal_width
 
 __all__ = ["FrameRecord", "format_stack", "record_frames"]
 
 _HIDDEN = "@daifu_"
-_WIDTH = 100
+_MAX_STATEMENT = 100
 _FIRST_PARTS = 3
 _MAX_CAUSES = 3
 _MAX_MESSAGE = 2_000
@@ -52,26 +53,20 @@ def format_stack(
     -----
     Where memory ran out, the largest tensors in the variables of the frames are listed, too.
     """
-    width = _terminal_width() if width is None else width
+    width = terminal_width() if width is None else width
     exception, entries, namespace = _parts(subject)
+    crash = None if isinstance(subject, (BaseException, TracebackType)) else subject
     traceback = entries if isinstance(entries, TracebackType) else None
     with one_budget():
         if traceback is not None:
             entries = record_frames(traceback, context=context, width=width, namespace=namespace, most=3 * max_frames)
         records = list(entries)
-        lines = _frame_lines([*_outer_records(subject), *records], max_frames, width)
+        lines = _frame_lines([*_outer_records(crash), *records], max_frames, width)
         if exception is not None and is_out_of_memory(exception):
             lines += largest_tensors(_namespaces(traceback, namespace), width)
-        lines += _loop_line(subject, {name for record in records[:1] for name, _ in record.variables}, width)
-        lines += _error_lines(exception, width) if exception is not None else [str(getattr(subject, "summary", ""))]
+        lines += _loop_line(crash, {name for record in records[:1] for name, _ in record.variables}, width)
+        lines += _error_lines(exception, width) if exception is not None else [str(getattr(crash, "summary", ""))]
     return _bounded(lines, limit)
-
-
-def _terminal_width() -> int:
-    stdout = sys.stdout
-    if stdout is None or getattr(stdout, "closed", False) or not stdout.isatty():
-        return _WIDTH
-    return min(max(shutil.get_terminal_size((_WIDTH, 24)).columns - 1, 60), 140)
 
 
 def _parts(subject: Any) -> tuple[BaseException | None, Any, Mapping[str, Any] | None]:
@@ -96,9 +91,9 @@ def _namespaces(entry: TracebackType | None, first: Mapping[str, Any] | None) ->
     yield from {id(frame.f_globals): frame.f_globals for frame in frames}.values()
 
 
-def _frame_lines(records: list[Any], max_frames: int, width: int) -> list[str]:
+def _frame_lines(records: list[FrameRecord], max_frames: int, width: int) -> list[str]:
     blocks: list[list[str]] = []
-    for library, group in groupby(records, _is_library):
+    for library, group in groupby(records, attrgetter("library")):
         run = list(group)
         blocks += [_folded(run, width)] if library else [_shown(record, width) for record in run]
     if len(blocks) > max_frames:
@@ -108,31 +103,28 @@ def _frame_lines(records: list[Any], max_frames: int, width: int) -> list[str]:
     return [line for block in blocks for line in block]
 
 
-def _is_library(record: Any) -> bool:
-    return bool(getattr(record, "library", False))
-
-
-def _folded(run: list[Any], width: int) -> list[str]:
+def _folded(run: list[FrameRecord], width: int) -> list[str]:
     last = run[-1]
-    number = sum(1 + getattr(record, "left_out", 0) for record in run)
+    number = sum(1 + record.left_out for record in run)
     count = f"{number} library frames, the last:" if number > 1 else "library frame:"
     lines = [f"    ... {count} {last.function}, {last.short_filename}:{last.line}"]
     lines += [f"{_INDENT}{last.source}"] * bool(last.source)
     return [_fitted(line, width) for line in lines]
 
 
-def _shown(record: Any, width: int) -> list[str]:
-    lines = [_left_out(record)] if getattr(record, "left_out", 0) else []
-    note = f" ({record.note})" if getattr(record, "note", "") else ""
+def _shown(record: FrameRecord, width: int) -> list[str]:
+    lines = [_left_out(record)] if record.left_out else []
+    note = f" ({record.note})" if record.note else ""
     lines.append(_fitted(f"{_place(record)}{note}", width))
-    context = getattr(record, "context", ()) or ([(record.line, record.source)] if record.source else ())
+    context = record.context or ([(record.line, record.source)] if record.source else ())
     for number, text in context:
         lines.append(f"{'->' if number == record.line else '  '} {number:>4} | {text}".rstrip())
-        lines += [_marked(text, start, end) for line, start, end in getattr(record, "marks", ()) if line == number]
-    return lines + [_fitted(f"{_INDENT}{name} = {value}", width) for name, value in _pairs(record.variables)]
+        lines += [_marked(text, start, end) for line, start, end in record.marks if line == number]
+    shown = [(name, value) for name, value in record.variables if not name.startswith(_HIDDEN)]
+    return lines + [_fitted(f"{_INDENT}{name} = {value}", width) for name, value in shown]
 
 
-def _left_out(record: Any) -> str:
+def _left_out(record: FrameRecord) -> str:
     return (
         f"    ... the same {record.left_out} frames more"
         if record.recursion
@@ -150,18 +142,12 @@ def _columns(text: str) -> int:
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 
 
-def _place(record: Any) -> str:
+def _place(record: FrameRecord) -> str:
     cell = label(record.filename)
-    short = getattr(record, "short_filename", record.filename)
     if cell is None:
-        return f"{record.function}, {short}:{record.line}"
+        return f"{record.function}, {record.short_filename}:{record.line}"
     unit = "" if record.function == "<module>" else f"{record.function}, "
     return f"{unit}{cell}, line {record.line}"
-
-
-def _pairs(variables: Any) -> Iterable[tuple[str, str]]:
-    pairs = variables.items() if isinstance(variables, Mapping) else variables
-    return [(name, value) for name, value in pairs if not name.startswith(_HIDDEN)]
 
 
 def _outer_records(crash: Any) -> list[FrameRecord]:
@@ -173,7 +159,7 @@ def _outer_records(crash: Any) -> list[FrameRecord]:
 
 def _outer_record(frame: Any, left_out: int) -> FrameRecord:
     at = frame.restart
-    source = one_line(at.statement.partition("\n")[0], _WIDTH)
+    source = one_line(at.statement.partition("\n")[0], _MAX_STATEMENT)
     targets = tuple(_loop_targets(frame))
     return FrameRecord(at.filename, at.line, at.unit, source, targets, left_out=left_out, recursion=left_out > 0)
 
@@ -192,7 +178,7 @@ def _loop_line(crash: Any, shown: set[str], width: int) -> list[str]:
 
 def _error_lines(error: BaseException, width: int) -> Iterator[str]:
     yield from _message_lines(type_name(type(error)), raw_message(error, _MAX_MESSAGE), width)
-    notes = getattr(error, "__notes__", ())
+    notes = vars_of(error).get("__notes__")  # asking the error might run its code
     for note in notes[:_MAX_CAUSES] if isinstance(notes, list) else ():
         yield f"  {one_line(note, width) if isinstance(note, str) else summarise(note, width)}"
     if isinstance(error, BaseExceptionGroup):

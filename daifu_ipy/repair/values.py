@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from daifu_ipy.repair.builtin_values import vars_of
 from daifu_ipy.repair.statement import Executing, Span, own_part, segment, span_of
 
 _MAX_NAMES = 12
@@ -115,6 +116,6 @@ def _part_of_module(value: Any, name: str) -> Any:
     base = getattr(getattr(torch, "nn", None), "Module", None)
     if not isinstance(base, type) or not issubclass(type(value), base):
         return _MISSING
-    state = object.__getattribute__(value, "__dict__")
+    state = vars_of(value)
     parts = (state.get(part) for part in _MODULE_PARTS)
     return next((dict.__getitem__(part, name) for part in parts if isinstance(part, dict) and name in part), _MISSING)

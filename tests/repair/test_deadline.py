@@ -45,6 +45,30 @@ def test_a_lock_that_the_crash_holds():
     assert summarise(foreign(takes)) == "free"
 
 
+@pytest.mark.parametrize("with_block", [True, False])
+def test_a_lock_that_is_waited_for_is_let_go_again(with_block):
+    lock = threading.Lock()
+
+    def with_lock():
+        with lock:
+            return "free"
+
+    def acquire_and_release():
+        lock.acquire()
+        try:
+            return "free"
+        finally:
+            lock.release()
+
+    before = set(threading.enumerate())
+    with lock:
+        assert summarise(foreign(with_lock if with_block else acquire_and_release)) == LATE
+        waiting = set(threading.enumerate()) - before
+    for thread in waiting:
+        thread.join(30)
+    assert lock.acquire(timeout=30)
+
+
 def test_a_type_that_was_late_is_not_asked_again_for_the_same_stack():
     asked = []
 

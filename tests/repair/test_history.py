@@ -120,6 +120,9 @@ def test_the_script_shows_what_happened():
         ({"daifu_history": 1, "events": [{}]}, "not an event"),
         ({"daifu_history": 1, "events": [{**filled().to_json()["events"][0], "new": 1}]}, "not an event"),
         ({"daifu_history": 1, "events": [{**filled().to_json()["events"][0], "repair": {}}]}, "daifu_repair"),
+        ({"daifu_history": 1, "events": [{**filled().to_json()["events"][0], "repeats": 3}]}, "'repeats' can't be 3"),
+        ({"daifu_history": 1, "events": [{**filled().to_json()["events"][0], "stale": [3]}]}, "'stale' can't be"),
+        ({"daifu_history": 1, "events": [{**filled().to_json()["events"][0], "time": None}]}, "'time' can't be None"),
     ],
 )
 def test_damaged_data_is_refused(data, message, tmp_path):
@@ -128,6 +131,9 @@ def test_damaged_data_is_refused(data, message, tmp_path):
     path = tmp_path / "history.json"
     path.write_text("{", "utf-8")
     with pytest.raises(ValueError, match="not the JSON of a history"):
+        replay(path)
+    path.write_text("5", "utf-8")
+    with pytest.raises(ValueError, match="not the answers"):
         replay(path)
 
 

@@ -80,6 +80,17 @@ def test_the_history_says_what_was_left_out():
     daifu_ipy.history.clear()
 
 
+def test_the_history_says_so_of_the_frame_that_was_repaired():
+    daifu_ipy.history.clear()
+    program = "def load(x):\n    return parse(x)\ndef run(items):\n    for x in items:\n        got = load(x)\n        done.append(got)"
+    run(program, Rules(read_rules("skip-item"), show=lambda report: None))
+    assert [(event.progress, event.stale) for event in daifu_ipy.history] == [
+        (("x=2",), ("got",)),
+        (("x=5",), ("got",)),
+    ]
+    daifu_ipy.history.clear()
+
+
 def test_a_hiccup_now_and_then_does_not_end_a_long_run():
     failing = {(item, attempt) for item in range(0, 200, 3) for attempt in range(3)}
     attempts: dict[int, int] = {}
@@ -128,3 +139,36 @@ def test_a_header_that_never_passes_is_given_up(header, everything):
     with repair_with(rules), pytest.raises(TimeoutError):
         namespace["run"]()
     assert waits == [1, 2, 4, 8, 16]
+
+
+class Fresh:
+    """Made for one round; a later one may lie where it has been."""
+
+    def __eq__(self, other):
+        raise AssertionError("code of the program")
+
+    __hash__ = None
+
+
+def test_a_new_object_where_a_dead_one_lay_is_another():
+    class Source:
+        count, failed = 0, False
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.count == 40:
+                raise StopIteration
+            if self.count % 2 == 0 and not self.failed:
+                self.failed = True
+                raise TimeoutError
+            self.failed = False
+            self.count += 1
+            return Fresh()
+
+    namespace = {"done": []}
+    run_cell("def run(source):\n    for item in source:\n        done.append(1)", namespace)
+    with repair_with(Rules(read_rules("TimeoutError -> pass, limit=none, in_a_row=3"), show=lambda report: None)):
+        namespace["run"](Source())
+    assert len(namespace["done"]) == 40

@@ -24,6 +24,7 @@ def sizes(*namespaces) -> dict[str, int]:
         (MemoryError(), True),
         (RuntimeError("CUDA error: out of memory"), True),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
+        (RuntimeError("std::bad_alloc"), True),
         (type("XlaRuntimeError", (RuntimeError,), {})("RESOURCE_EXHAUSTED: Out of memory"), True),
         (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), True),
         (RuntimeError("shape"), False),
@@ -62,6 +63,34 @@ def test_sparse_and_fake_tensors_do_no_harm():
     torch = pytest.importorskip("torch")
     nested = torch.sparse_coo_tensor([[0], [1]], [1.0], (3, 3), check_invariants=True)
     assert largest_tensors([{"s": nested, "m": torch.empty(1, device="meta")}]) == []
+
+
+def test_tensors_of_own_classes_answer_as_plain_ones():
+    torch = pytest.importorskip("torch")
+
+    class Broken(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise RuntimeError("mine")
+
+    leaf = torch.zeros(MIB, requires_grad=True)
+    leaf.sum().backward()
+    assert sizes({"own": torch.zeros(MIB).as_subclass(Broken), "leaf": leaf}) == {"own": 4, "leaf": 8}
+
+
+def test_an_object_with_a_gradient_of_its_own_is_not_asked():
+    torch = pytest.importorskip("torch")
+    numpy = pytest.importorskip("numpy")
+
+    class Own(numpy.ndarray):
+        is_leaf = requires_grad = True
+
+        @property
+        def grad(self):
+            raise AssertionError("code of the program")
+
+    assert torch
+    assert sizes({"own": numpy.zeros(MIB).view(Own)}) == {"own": 8}
 
 
 def test_arrays_by_what_owns_them():

@@ -97,7 +97,16 @@ def test_skip_item_ends():
         assert Answers("skip-item")(FakeCrash(exception=error, frames=(frame(loop(x=1)),))) is None
 
 
-@pytest.mark.parametrize("error", [OutOfMemoryError(), MemoryError(), RuntimeError("CUDA error: out of memory")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OutOfMemoryError(),
+        MemoryError(),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("std::bad_alloc"),
+    ],
+)
 def test_out_of_memory_releases_and_passes_once_then_leaves_the_item_out(error):
     rules = Answers("out-of-memory")
     frames = (frame(loop(x=1)),)

@@ -169,6 +169,45 @@ def test_a_rule_reads_no_message_of_other_errors():
     assert not Rule("KeyError", message="x").matches(FakeCrash(exception=Quiet()))
 
 
+class Late(Exception):
+    def __str__(self):
+        while True:
+            pass
+
+
+class Exits(Exception):
+    def __str__(self):
+        raise SystemExit
+
+
+@pytest.mark.parametrize("error", [Late(), Exits(), ValueError(Late()), ValueError(Exits())])
+def test_the_code_of_a_message_is_run_with_a_deadline_and_what_we_say_of_it_matches_nothing(error):
+    rules = Answers("* ~ '(?i)late|took|fail|exit|message' -> pass; * -> skip")
+    assert rules(FakeCrash(exception=error)) == SKIP
+
+
+def test_messages_are_late_together():
+    asked = []
+
+    class Each(Exception):
+        def __str__(self):
+            asked.append(1)
+            while True:
+                pass
+
+    rules = Answers("; ".join(["* ~ 'x' -> pass"] * 20))
+    assert rules(FakeCrash(exception=Each())) is None
+    assert len(asked) == 1
+
+
+def test_only_what_is_needed_for_the_first_answer_is_asked():
+    def looked_for():
+        raise AssertionError("looking for the callers takes time")
+        yield
+
+    assert Answers("* -> pass; skip-item")(FakeCrash(frames=looked_for())) == Repair()
+
+
 TEXTS = {
     "ValueError -> skip": [Rule("ValueError", repair=SKIP)],
     "*->pass": [Rule("*")],

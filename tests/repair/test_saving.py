@@ -194,6 +194,44 @@ def test_what_fails_is_named_and_the_rest_is_saved():
         assert name in str(saved)
 
 
+class HalfMade(nn.Module):
+    def __init__(self):
+        self.size = 1
+
+
+class Registry(type):
+    def __getattr__(cls, name):
+        raise RuntimeError("not ready")
+
+
+class Registered(metaclass=Registry):
+    pass
+
+
+def test_no_odd_object_costs_the_others():
+    model, _ = trained()
+
+    @vaccinate
+    def run(model, half, registered):
+        1 / 0
+
+    saved, contents = saved_of(lambda: run(model, HalfMade(), Registered()))
+    assert set(contents["state"]) == {"model"}
+    assert [name for name, _ in saved.failed] == ["half"]
+
+
+def test_a_numpy_generator_of_another_kind_costs_nothing():
+    numpy = pytest.importorskip("numpy")
+    usual = numpy.random.get_bit_generator()
+    numpy.random.set_bit_generator(numpy.random.PCG64(1))
+    try:
+        _, contents = saved_of(lambda: train(*trained()))
+    finally:
+        numpy.random.set_bit_generator(usual)
+    assert "numpy" not in contents["rng"]
+    assert {"python", "torch"} <= contents["rng"].keys()
+
+
 def test_no_file_is_ever_overwritten(tmp_path):
     model, optimizer = trained()
     there = tmp_path / "mine.pt"

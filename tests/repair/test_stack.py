@@ -173,6 +173,32 @@ def test_causes_contexts_and_notes():
     assert "while handling" not in format_stack(raised("try:\n    1/0\nexcept Exception:\n    raise OSError from None"))
 
 
+def test_an_exception_is_asked_for_nothing_of_a_crash():
+    class Wrapper(Exception):
+        frames, progress = [1, 2], 0.5
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+    assert format_stack(Wrapper("x")) == f"{Wrapper.__module__}.{Wrapper.__qualname__}: x"
+
+
+class Tee:
+    """As a script's logger puts it in the place of its output."""
+
+    def write(self, text):
+        return len(text)
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize("stdout", [Tee(), None])
+def test_an_output_that_cannot_say_whether_it_is_a_terminal(stdout, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert format_stack(ValueError("x")) == "ValueError: x"
+
+
 def test_a_recursion_is_shown_by_its_first_and_last_round():
     error = raised("def f(n):\n    return f(n + 1) if n < 50 else n / 0\nf(0)")
     records = record_frames(error.__traceback__)
