@@ -11,7 +11,7 @@ from typing import Any
 
 from daifu_ipy.engine.repairs import Abort, Repair
 from daifu_ipy.frontends.patience import Patience
-from daifu_ipy.frontends.prompt import Prompt
+from daifu_ipy.frontends.prompt import Prompt, running_shell
 from daifu_ipy.repair.rules import Rule, Rules, SameHere
 from daifu_ipy.repair.stack import format_stack
 from daifu_ipy.repair.view import Answer, CrashView
@@ -178,11 +178,7 @@ def _report(crash: CrashView, on_crash: str, show: Callable[[str], object]) -> N
 
 def _kernel() -> Any:
     """The Jupyter kernel that this process is, or None."""
-    ipython = sys.modules.get("IPython")
-    with contextlib.suppress(Exception):
-        shell = ipython.get_ipython() if ipython is not None else None
-        return getattr(shell, "kernel", None)
-    return None
+    return getattr(running_shell(), "kernel", None)
 
 
 def _allows_stdin(kernel: Any) -> bool:

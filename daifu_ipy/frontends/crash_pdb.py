@@ -5,9 +5,7 @@ from __future__ import annotations
 import builtins
 import cmd
 import pdb
-import re
 import sys
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -20,14 +18,8 @@ from daifu_ipy.frontends.typed import first_word, is_about, is_incomplete, neare
 from daifu_ipy.repair.summary import one_line
 
 MORE = "  ...> "
-INTERACT = ">>> "
 
 _MAX_LINE = 160
-_MAX_VARIABLES = 60
-_LISTED = 11
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_UNINTERESTING = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)
-_PATHS = frozenset({"surgery", "preview", "save"})
 
 _STEPS = "a crashed run can't be stepped through: pass runs the statement again, skip leaves it out"
 _BREAKPOINTS = "a crashed run has no breakpoints; break (in full) goes on after the loop"
@@ -149,9 +141,9 @@ class CrashPdb(pdb.Pdb):
         """Whether a line is meant as Python although it starts like a command."""
         return line.strip()[:1] in ("!", "%") or typed.is_python(line, self.names())
 
-    def names(self) -> set[str]:
+    def names(self) -> dict[str, Any]:
         """What exists in the selected frame."""
-        return {*self.variables, *self.levels.module()}
+        return {**self.levels.module(), **self.variables}
 
     def emptyline(self) -> bool:
         """Enter repeats what only looks; never a statement."""
@@ -214,12 +206,6 @@ class CrashPdb(pdb.Pdb):
         """Where IPython's Pdb looks names up."""
         return self.variables
 
-    @property
-    def unit(self) -> Any:
-        """The selected frame as the engine knows it; None if it is not vaccinated."""
-        number = self.levels.selected.unit
-        return None if number is None else self.crash.frames[number]
-
     def set_convenience_variable(self, frame: Any, name: str, value: Any) -> None:
         """Pdb would put these into the program's module."""
 
@@ -265,8 +251,7 @@ class CrashPdb(pdb.Pdb):
         """What may follow, for readline: its `state`-th candidate."""
         if state == 0:
             line = sys.modules["readline"].get_line_buffer()
-            names = {**self.levels.module(), **self.variables}
-            self._matches = candidates(text, line, names, self.commands_here())
+            self._matches = candidates(text, line, self.names(), self.commands_here())
         return self._matches[state] if state < len(self._matches) else None
 
     def let_go(self) -> None:

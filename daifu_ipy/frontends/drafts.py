@@ -38,20 +38,28 @@ def first_line(unit: CrashFrame | None, code: Any) -> int:
 
 @dataclass
 class Draft:
-    """What the user has written last, and the file of ours that it lies in."""
+    """What the user has written last for code of this name, and the file of ours that it lies in."""
 
+    name: str
     text: str | None = None
     path: str | None = None
 
-    def keep(self, name: str) -> str:
+    def keep(self) -> str:
         """Have it in a file that only its user can read; give the path."""
         if self.path is None:
-            word = re.sub(r"\W+", "-", name).strip("-") or "cell"
+            word = re.sub(r"\W+", "-", self.name).strip("-") or "cell"
             descriptor, self.path = tempfile.mkstemp(prefix=f"daifu-{word}-", suffix=".py")
             os.close(descriptor)
         with open(self.path, "w", encoding="utf-8") as file:
             file.write(self.text or "")
         return self.path
+
+    def take(self, text: str) -> None:
+        """Hold a text from elsewhere; the one before stays in its file."""
+        if self.text not in (None, text):
+            self.keep()
+            self.path = None
+        self.text = text
 
     def discard(self, *, keep_text: bool = False) -> None:
         """Remove the file; the text too, unless a repair that may be refused still needs it."""

@@ -6,7 +6,7 @@ import linecache
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from daifu_ipy.engine.action import ActionResult, Namespace, run_action
@@ -15,7 +15,9 @@ from daifu_ipy.engine.crash import Crash, CrashFrame, transform_action
 from daifu_ipy.engine.frames import forget, look
 from daifu_ipy.engine.native import stands_aside
 from daifu_ipy.engine.scopes import HIDDEN, scope_of
+from daifu_ipy.repair.frame_record import FrameRecord
 from daifu_ipy.repair.places import label
+from daifu_ipy.repair.recording import user_entries
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _HIDES = "__tracebackhide__"
@@ -38,20 +40,16 @@ class Level:
     @property
     def place(self) -> str:
         """Where it is: ``train, Cell In[3], line 5``."""
-        filename = self.frame.f_code.co_filename
-        cell = label(filename)
-        where = os.path.relpath(filename) if os.path.isabs(filename) and _is_below(filename) else filename
-        parts = [self.name] * (cell is None or self.name != "<module>") + [cell or where, f"line {self.line}"]
+        record = FrameRecord(self.frame.f_code.co_filename, self.line, self.name)
+        cell = label(record.filename)
+        where = cell or record.short_filename
+        parts = [self.name] * (cell is None or self.name != "<module>") + [where, f"line {self.line}"]
         return ", ".join(parts)
 
     @property
     def source(self) -> str:
         """The executing line."""
         return linecache.getline(self.frame.f_code.co_filename, self.line, self.frame.f_globals).strip()
-
-
-def _is_below(filename: str) -> bool:
-    return filename.startswith(os.getcwd() + os.sep)
 
 
 class Levels:
@@ -70,21 +68,25 @@ class Levels:
             self.all.append(Level(crashed, line or crash.restart.line, 0))
         self.index = len(self.all) - 1
         inner = traceback.tb_next if traceback is not None else None
-        self.all += [Level(entry.tb_frame, entry.tb_lineno, None) for entry in _entries(inner)]
+        entries = [entry for entry in user_entries(inner) if not _hides(entry.tb_frame)]
+        self.all += [Level(entry.tb_frame, entry.tb_lineno, None) for entry in entries]
 
     @property
     def selected(self) -> Level:
         """The frame that is looked at."""
         return self.all[self.index]
 
-    def _unit(self, level: Level) -> CrashFrame | None:
-        return self._crash.frame(level.unit) if self._crash is not None and level.unit is not None else None
+    @property
+    def unit(self) -> CrashFrame | None:
+        """The selected frame as the engine knows it; None if it is not vaccinated."""
+        number = self.selected.unit
+        return self._crash.frame(number) if self._crash is not None and number is not None else None
 
     def variables(self) -> dict[str, Any]:
         """The selected frame's variables as they are now."""
-        level, unit = self.selected, self._unit(self.selected)
+        unit = self.unit
         if unit is None:
-            return _visible(dict(level.frame.f_locals))
+            return _visible(dict(self.selected.frame.f_locals))
         if unit.unit.is_notebook_cell:
             return _visible(dict(unit.barrier.namespace))
         unit.look_again() if unit.is_outer else None
@@ -96,8 +98,8 @@ class Levels:
 
     def run(self, code: str) -> ActionResult:
         """Run code in the selected frame; in one that is not vaccinated, only what sticks there."""
-        level, unit = self.selected, self._unit(self.selected)
-        if self._crash is not None and unit is not None and level.unit is not None:
+        level = self.selected
+        if self._crash is not None and level.unit is not None:
             return self._crash.action(code, level.unit)
         frame, code = level.frame, transform_action(code)
         at_module = frame.f_locals is frame.f_globals
@@ -144,13 +146,6 @@ def _callers(crash: Crash, crashed: FrameType) -> Iterator[FrameType]:
             if not hides:
                 yield frame
         frame = frame.f_back
-
-
-def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
-    while entry is not None:
-        if not _is_ours(entry.tb_frame) and not _hides(entry.tb_frame):
-            yield entry
-        entry = entry.tb_next
 
 
 def _is_ours(frame: FrameType) -> bool:

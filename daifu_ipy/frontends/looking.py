@@ -57,7 +57,7 @@ class LookingPdb(CrashPdb):
 
     def do_longlist(self, arg: str) -> None:
         """ll: show the whole function, or notebook cell."""
-        unit, frame = self.unit, self.levels.selected.frame
+        unit, frame = self.levels.unit, self.levels.selected.frame
         text = present_text(unit, frame)
         if not text:
             self.error("its source can't be found")
@@ -76,7 +76,7 @@ class LookingPdb(CrashPdb):
         try:
             if assigns_inside(arg):
                 raise SyntaxError("this only looks: leave the command out to assign")
-            return eval(arg, {**self.levels.module(), **self.variables})
+            return eval(arg, self.names())
         except BaseException:
             self._error_exc()
             raise
@@ -132,7 +132,7 @@ class LookingPdb(CrashPdb):
 
     def _summary(self, expression: str) -> str:
         try:
-            return summarise(eval(expression, {**self.levels.module(), **self.variables}))
+            return summarise(eval(expression, self.names()))
         except Exception as error:
             return f"** raised {type(error).__name__} **"
 

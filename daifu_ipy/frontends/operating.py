@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from daifu_ipy.engine.crash import Crash
+from daifu_ipy.engine.crash import Crash, CrashFrame
 from daifu_ipy.engine.repairs import Refusal, Surgery
 from daifu_ipy.frontends.drafts import (
     Draft,
@@ -33,6 +33,8 @@ class Surgeon:
     ----------
     crash, level
         The crash, and the frame whose text is changed: a unit, or a helper that is not vaccinated.
+    unit
+        That frame as the engine knows it; None if it is not vaccinated.
     ask, read_lines, say
         Get one line; get lines up to a given one, or None; show text.
     can_edit
@@ -43,6 +45,7 @@ class Surgeon:
         self,
         crash: Crash,
         level: Level,
+        unit: CrashFrame | None,
         ask: Callable[[str], str],
         read_lines: Callable[[str], str | None],
         say: Callable[[str], object],
@@ -51,7 +54,7 @@ class Surgeon:
     ) -> None:
         self._crash, self._level = crash, level
         self._ask, self._read_lines, self._say, self._can_edit = ask, read_lines, say, can_edit
-        self._unit = None if level.unit is None else crash.frames[level.unit]
+        self._unit = unit
         self._old = present_text(self._unit, level.frame)
 
     def operate(self, path: str, draft: Draft) -> Surgery | None:
@@ -61,18 +64,21 @@ class Surgeon:
         while text is not None:
             if text.strip() in ("", self._old.strip()):
                 self._say("nothing was changed: nothing is applied")
-                draft.discard()
+                if self._can_edit and not path:  # the draft itself was emptied
+                    draft.discard()
                 return None
-            draft.text = text
+            if path and draft.text not in (None, text):
+                self._say(f"your last text is in {draft.keep()}")
+            draft.take(text)
             answer = self._chosen(text)
             if isinstance(answer, Surgery):
                 draft.discard(keep_text=True)
                 return answer
             if answer == "kept":
-                kept = path if path and draft.path is None else draft.keep(self._level.name)
+                kept = path or draft.keep()
                 self._say(f"not applied; your text is kept: surgery opens it again, and it is in {kept}")
                 return None
-            text = self._write(draft)
+            path, text = "", self._write(draft)
         return None
 
     def preview(self, path: str) -> None:
@@ -93,20 +99,25 @@ class Surgeon:
         if self._can_edit:
             return self._edit(draft)
         if draft.text is not None:
-            self._say(f"your last text is in {draft.keep(self._level.name)}")
+            self._say(f"your last text is in {draft.keep()}")
         self._say(f"type the new text of {self._level.name}; a line {END} ends it, Ctrl-C drops it")
         return self._read_lines(END)
 
     def _edit(self, draft: Draft) -> str | None:
         if draft.text is None:
             draft.text = self._old
-        path = draft.keep(self._level.name)
+        path = draft.keep()
         try:
             edit(path, max(self._level.line - first_line(self._unit, self._level.frame.f_code) + 1, 1))
         except OSError as error:
             self._say(f"can't start the editor ({error}): set EDITOR, or surgery FILE")
             return None
-        return self._read(path)
+        text = self._read(path)
+        if text is None:  # what was written there stays there
+            draft.path = None
+        else:
+            draft.text = text
+        return text
 
     def _show(self, text: str, restart_at: str | int | None = None) -> bool:
         """Show the change and what it would do; False if it would be refused."""

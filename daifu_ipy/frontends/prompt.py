@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from daifu_ipy.frontends.repair_pdb import Memory, RepairPdb
 
 _one_at_a_time = threading.Lock()
+_LOOKS_EVERY = 0.2
+"""Seconds after which one that waits for its turn looks whether it is still wanted."""
 
 
 class Prompt:
@@ -41,20 +44,29 @@ class Prompt:
         self._remembered = threading.local()
 
     def __call__(self, crash: CrashView) -> Repair | SameHere:
-        """Ask until a command decides."""
-        from daifu_ipy.frontends.terminal import CannotAsk, seen_output
+        """Ask until a command decides, or somebody else does."""
+        from daifu_ipy.frontends.terminal import seen_output
 
-        with seen_output():
-            _wait_for_turn(crash)
-            try:
-                return self._asked(cast("Crash", crash))
-            except CannotAsk as problem:
-                print(f"daifu: {problem}: aborting")
-                return Repair(then=Abort())
-            finally:
-                _one_at_a_time.release()
+        asked_about = cast("Crash", crash)
+        decided = _wait_for_turn(asked_about)
+        if decided is not None:
+            return decided
+        try:
+            with seen_output():
+                return self._asked(asked_about)
+        finally:
+            _one_at_a_time.release()
 
     def _asked(self, crash: Crash) -> Repair | SameHere:
+        from daifu_ipy.frontends.terminal import CannotAsk
+
+        try:
+            return self._session(crash)
+        except CannotAsk as problem:
+            print(f"daifu: {problem}: aborting")
+            return Repair(then=Abort())
+
+    def _session(self, crash: Crash) -> Repair | SameHere:
         from daifu_ipy.frontends.completion import completion
 
         thread = threading.current_thread()
@@ -77,25 +89,41 @@ class Prompt:
         return memory
 
 
-def _wait_for_turn(crash: CrashView) -> None:
+def _wait_for_turn(crash: Crash) -> Repair | None:
+    """Take `_one_at_a_time`; or give what somebody else has decided by then, without it."""
     if _one_at_a_time.acquire(blocking=False):
-        return
-    where = f"{places.place(crash.restart)}, thread {threading.current_thread().name!r}"
-    print(f"daifu: {error_text(crash.exception, 100)}, in {where}: waits until the crash before it is answered")
-    while True:
+        return None
+    _say_waits(crash)
+    while crash.decision is None:
         try:
-            _one_at_a_time.acquire()
-            return
+            if _one_at_a_time.acquire(timeout=_LOOKS_EVERY):
+                return None
         except KeyboardInterrupt:  # it was meant for the crash that is asked about
             continue
+    return crash.decision
+
+
+def _say_waits(crash: Crash) -> None:
+    from daifu_ipy.frontends.terminal import seen
+
+    where = f"{places.place(crash.restart)}, thread {threading.current_thread().name!r}"
+    error = error_text(crash.exception, 100)
+    print(f"daifu: {error}, in {where}: waits until the crash before it is answered", file=seen())
+
+
+def running_shell() -> Any:
+    """The running IPython, or None; imports nothing."""
+    ipython = sys.modules.get("IPython")
+    with contextlib.suppress(Exception):
+        return ipython.get_ipython() if ipython is not None else None
+    return None
 
 
 def shell_base() -> type:
     """The Pdb to build on: that of the running IPython, else Python's (IPython's own would start a shell)."""
     import pdb
 
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    shell = running_shell()
     if shell is None:
         return pdb.Pdb
     from IPython.core.debugger import Pdb

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import CodeType
 
 from daifu_ipy.engine.crash import Crash
-from daifu_ipy.engine.repairs import Abort, Break, Continue, Ending, Pass, Repair, Return, Skip
+from daifu_ipy.engine.repairs import Abort, Break, Continue, Ending, Pass, Repair, Return, Skip, Surgery
 from daifu_ipy.frontends.announce import announce, remarks
 from daifu_ipy.frontends.drafts import Draft, shown_line
 from daifu_ipy.frontends.looking import LookingPdb
@@ -28,10 +29,11 @@ OTHERS = ("same", "preview", "save", "stack", "vars", "history", "help")
 
 @dataclass
 class Memory:
-    """What is remembered from one question about a crash to the next, after a refusal: text only."""
+    """What is remembered from one question about a crash to the next, after a refusal: text and code only."""
 
     sent: Repair | None = None
-    draft: Draft = field(default_factory=Draft)
+    drafts: dict[CodeType, Draft] = field(default_factory=dict)
+    sent_draft: Draft | None = None
 
 
 class RepairPdb(LookingPdb):
@@ -65,17 +67,27 @@ class RepairPdb(LookingPdb):
         return self.answer
 
     def _turn(self) -> None:
+        if self._is_decided_elsewhere():
+            return
         try:
             line = self.cmdqueue.pop(0) if self.cmdqueue else self.ask(PROMPT)
         except KeyboardInterrupt:
             line = None
-        if self.crash.decision is not None:
-            self.message(f"decided elsewhere: {self.crash.decision.word}")
-            self.answer = self.crash.decision
-        elif line is None:
+        if self._is_decided_elsewhere():
+            return
+        if line is None:
             self._ask_abort()
         else:
             self._obey(line)
+
+    def _is_decided_elsewhere(self) -> bool:
+        """Whether somebody else has decided; that is the answer then."""
+        decision = self.crash.decision
+        if decision is None:
+            return False
+        self.message(f"decided elsewhere: {decision.word}")
+        self.answer = decision
+        return True
 
     def _obey(self, line: str) -> None:
         try:
@@ -121,16 +133,22 @@ class RepairPdb(LookingPdb):
 
     def decide(self, then: Ending, *, sure: bool = True) -> None:
         """Say what an ending will do, and answer with it."""
-        unit = self.levels.selected.unit or 0
+        selected = self.levels.selected.unit
+        unit = selected or 0
         self.message(announce(self.crash, then, unit))
-        if not (sure and unit == 0) and not self.confirms(SURE):
+        elsewhere = unit > 0 or (selected is None and not isinstance(then, (Pass, Surgery, Abort)))
+        if (elsewhere or not sure) and not self.confirms(SURE):
             return
         repair = Repair(then=then, frame=unit)
-        if repair == self.memory.sent and not isinstance(then, Abort):
+        self._send(repair, repair)
+
+    def _send(self, repair: Repair, answer: Repair | SameHere) -> None:
+        """Answer, unless the repair was refused just now and the user thinks better of it."""
+        if repair == self.memory.sent and not isinstance(repair.then, Abort):
             self.message("this was refused; refused again, it would abort the run")
             if not self.confirms(SURE):
                 return
-        self.memory.sent = self.answer = repair
+        self.memory.sent, self.answer = repair, answer
 
     def _end(self, arg: str, then: Ending, *, sure: bool = True) -> None:
         word = Repair(then=then).word
@@ -199,19 +217,22 @@ class RepairPdb(LookingPdb):
             self.error(str(error))
             return
         self.message(announce(self.crash, repair.then) + f"; and so up to {times} times at this place")
-        self.answer = SameHere(repair, int(times))
+        self._send(repair, SameHere(repair, int(times)))
 
     # surgery
 
     def _surgeon(self) -> Surgeon:
         can_edit = self._ask is None and is_terminal()
-        level = self.levels.selected
-        return Surgeon(self.crash, level, self.ask, self.read_lines, self.message, can_edit=can_edit)
+        level, unit = self.levels.selected, self.levels.unit
+        return Surgeon(self.crash, level, unit, self.ask, self.read_lines, self.message, can_edit=can_edit)
 
     def do_surgery(self, arg: str) -> None:
         """surgery [FILE]: replace code by FILE's text, or by what you write now, and go on in it."""
-        then = self._surgeon().operate(arg, self.memory.draft)
+        level = self.levels.selected
+        draft = self.memory.drafts.setdefault(level.frame.f_code, Draft(level.name))
+        then = self._surgeon().operate(arg, draft)
         if then is not None:
+            self.memory.sent_draft = draft
             self.decide(then)
 
     def do_preview(self, arg: str) -> None:
@@ -223,10 +244,11 @@ class RepairPdb(LookingPdb):
 
     def _say_refusal(self, reason: str) -> None:
         self.message(f"refused: {reason}")
-        text = self.memory.draft.text
-        if text is not None:
-            shown = shown_line(reason, text)
-            self.message(f"{shown}\n" * (shown is not None) + "your text is kept: surgery opens it again")
+        sent, draft = self.memory.sent, self.memory.sent_draft
+        if draft is not None and sent is not None and isinstance(sent.then, Surgery):
+            shown = shown_line(reason, sent.then.source)
+            where = f"surgery in {draft.name}" if draft.name != self.levels.selected.name else "surgery"
+            self.message(f"{shown}\n" * (shown is not None) + f"your text is kept: {where} opens it again")
 
     # the rest
 

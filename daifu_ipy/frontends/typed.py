@@ -12,6 +12,9 @@ from collections.abc import Collection, Iterable
 _WORD = re.compile(r"\s*([^\W\d]\w*)(.*)", re.DOTALL)
 _ASSIGNS = re.compile(r"\s*(=(?!=)|(\*\*|//|>>|<<|[-+*/%@&|^])=|:(?!=)\s*[^=\s]+\s*=|,)")
 _ATTACHED = ("(", "[", ".")
+_SIGN = r"(\*\*|//|<<|>>|[<>=!]=|[-+*/%@<>&|^])"
+_OPERATES = re.compile(rf"{_SIGN}|\s+({_SIGN}|(is|in|not\s+in|and|or|if)\b)\s")
+"""What goes on with a value; `` -x`` is the argument of a command."""
 
 
 def first_word(line: str) -> str:
@@ -21,7 +24,7 @@ def first_word(line: str) -> str:
 
 
 def is_python(line: str, known: Collection[str]) -> bool:
-    """Whether a line that starts with a command's name is Python all the same: ``skip = 3``, ``vars(x)``.
+    """Whether a line that starts with a command's name is Python all the same: ``skip = 3``, ``vars(x)``, ``n + 1``.
 
     `known` are the names that exist in the selected frame; those of the builtins count too.
     """
@@ -29,7 +32,9 @@ def is_python(line: str, known: Collection[str]) -> bool:
     if found is None:
         return False
     word, rest = found.groups()
-    return bool(_ASSIGNS.match(rest)) or (rest.startswith(_ATTACHED) and (word in known or hasattr(builtins, word)))
+    if rest.startswith(_ATTACHED):
+        return word in known or hasattr(builtins, word)
+    return bool(_ASSIGNS.match(rest) or (word in known and _OPERATES.match(rest)))
 
 
 def is_about(code: str, known: Collection[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -41,9 +42,14 @@ def remember(crash: Crash, repair: Repair | None, seconds: float, outcome: str) 
         _failed.append(f"{type(error).__name__}: {error}"[:500])
 
 
-@functools.cache
 def _made_here() -> Rules:
     """Rules that a front end has made of answers, where no cell has rules of its own."""
+    with _one_at_a_time:  # two threads may crash at once
+        return _rules()
+
+
+@functools.cache
+def _rules() -> Rules:
     from daifu_ipy.repair.rules import Rules
 
     return Rules()
@@ -55,3 +61,4 @@ def failures() -> list[str]:
 
 
 _failed: list[str] = []
+_one_at_a_time = threading.Lock()

@@ -13,11 +13,10 @@ from IPython.core.magic_arguments import magic_arguments, parse_argstring
 
 from daifu_ipy.engine.managers import manager_by_api
 from daifu_ipy.engine.selftest import patches_work
-from daifu_ipy.frontends.choose import ON_CRASH, Environment, describe
+from daifu_ipy.frontends.choose import ON_CRASH, Environment
 from daifu_ipy.magic.answers import failures
 from daifu_ipy.magic.protect import listed
 from daifu_ipy.magic.rehearsal import rehearse
-from daifu_ipy.repair.rules import read_rules
 
 if TYPE_CHECKING:
     from daifu_ipy.magic.running import Runner
@@ -102,13 +101,12 @@ def _versions(*names: str) -> str:
 
 
 def _answers(runner: Runner) -> Iterator[Finding]:
+    text = f"a crash now {runner.manager.outlook()}"
     if manager_by_api() is not None:
-        yield Finding("answers", "the program has set a repair manager: crashes go to it, not to you", "know")
+        yield Finding("answers", f"{text}, not to you", "know")
         return
-    rules, answer = len(read_rules(runner.daifu.rules)), runner.daifu.answer
-    here = Environment.detect()
-    text = f"a crash now {describe(rules=rules, on_crash=answer, environment=here)}"
-    if here.can_prompt or not ON_CRASH[answer] or rules:
+    cell, here = runner.manager.now(), Environment.detect()
+    if here.can_prompt or not ON_CRASH[cell.on_crash] or cell.rules.rules or runner.manager.replay is not None:
         yield Finding("answers", text)
     else:
         why = "this kernel's request does not allow to ask (stdin)" if here.in_kernel else "stdin is no terminal"

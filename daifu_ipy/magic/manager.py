@@ -12,7 +12,9 @@ from typing import Any, TextIO
 
 from daifu_ipy.engine.barrier import Barrier
 from daifu_ipy.engine.crash import Crash
+from daifu_ipy.engine.managers import manager_by_api
 from daifu_ipy.engine.repairs import Repair
+from daifu_ipy.frontends.choose import describe
 from daifu_ipy.frontends.notify import notify
 from daifu_ipy.magic.answers import answer
 from daifu_ipy.magic.options import CellOptions, Daifu
@@ -81,11 +83,27 @@ class CrashManager:
             return self._settings[frame.barrier]
         return running.get() or self._plain()
 
+    def now(self) -> CellSettings:
+        """Those of the cell that runs, marked or plain; to look at them leaves no trace."""
+        return running.get() or self._held() or CellSettings.of(CellOptions(), self._daifu)
+
+    def outlook(self) -> str:
+        """Say what would become of a crash now: ``"is tried by 2 rules, then is aborted"``."""
+        if manager_by_api() is not None:
+            return "goes to the repair manager that the program has set"
+        cell = self.now()
+        replayed = "is answered by the replay, or " if self.replay is not None else ""
+        return replayed + describe(rules=len(cell.rules.rules), on_crash=cell.on_crash)
+
     def _plain(self) -> CellSettings:
-        count = self._shell.execution_count
-        if self._of_plain_cell is None or self._of_plain_cell[0] != count:
-            self._of_plain_cell = count, CellSettings.of(CellOptions(), self._daifu)
-        return self._of_plain_cell[1]
+        made = self._held() or CellSettings.of(CellOptions(), self._daifu)
+        self._of_plain_cell = self._shell.execution_count, made
+        return made
+
+    def _held(self) -> CellSettings | None:
+        """Those that an earlier crash in this plain cell has made."""
+        count, made = self._of_plain_cell or (None, None)
+        return made if count == self._shell.execution_count else None
 
     def forget_plain(self) -> None:
         """Read the traits anew for what crashes outside ``%%daifu`` cells."""

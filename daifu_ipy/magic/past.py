@@ -14,6 +14,7 @@ from daifu_ipy.engine import versions
 from daifu_ipy.repair.event import Event
 from daifu_ipy.repair.history import history as past
 from daifu_ipy.repair.replay import Replay, replay
+from daifu_ipy.repair.summary import error_text
 
 if TYPE_CHECKING:
     from daifu_ipy.magic.running import Runner
@@ -23,29 +24,39 @@ if TYPE_CHECKING:
 @argument("number", metavar="N", nargs="?", type=int, help="Show this crash alone, with all that is known of it.")
 @argument("--json", action="store_true", help="As JSON, which `%%daifu replay` reads from a file.")
 @argument("--script", action="store_true", help="As a script that repairs the same crashes of a fresh run alike.")
-@argument("--to", metavar="FILE", help="Write the JSON or the script to a new file, instead of showing it.")
+@argument("--to", metavar="FILE", help="Write it to a new file: a script to a *.py, else JSON.")
 def history(runner: Runner, line: str) -> None:
     """Show what crashed, and how it was repaired. `daifu_ipy.history` is the same as an object."""
     chosen = parse_argstring(history, line)
+    if chosen.number is not None and (chosen.json or chosen.script or chosen.to is not None):
+        raise UsageError("%daifu history: N goes alone: it shows one crash, and writes nothing")
+    if chosen.json and chosen.script:
+        raise UsageError("%daifu history: either --json or --script")
     if chosen.number is not None:
         print(_details(chosen.number))
-        return
-    text = str(past)
-    if chosen.script:
-        text = past.export_script()
-    elif chosen.json:
-        text = json.dumps(past.to_json(), indent=1)
-    if chosen.to is None:
-        print(text)
+    elif chosen.to is not None:
+        if chosen.json if chosen.to.endswith(".py") else chosen.script:
+            raise UsageError("%daifu history: a script goes to a file *.py, JSON to one of another name")
+        _export(chosen.to)
     else:
-        _write(chosen.to, text)
-        print(f"daifu: {len(past)} repairs in {chosen.to}. In a fresh run: %daifu replay {chosen.to}")
+        print(past.export_script() if chosen.script else _json() if chosen.json else past)
+
+
+def _export(path: str) -> None:
+    """Write what `_read` reads from a file of that name."""
+    _write(path, past.export_script() if path.endswith(".py") else _json())
+    print(f"daifu: {len(past)} repairs in {path}. In a fresh run: %daifu replay {path}")
+
+
+def _json() -> str:
+    return json.dumps(past.to_json(), indent=1)
 
 
 def _details(number: int) -> str:
     index = number - past.forgotten - 1
     if not 0 <= index < len(past):
-        raise UsageError(f"%daifu history: there is no crash {number}: they are numbered 1 to {len(past)}")
+        first, last = past.forgotten + 1, past.forgotten + len(past)
+        raise UsageError(f"%daifu history: there is no crash {number}: they are numbered {first} to {last}")
     event = past.events[index]
     return event.details() + _diff(event)
 
@@ -92,8 +103,8 @@ def _read(path: str) -> Replay:
         if not path.endswith(".py"):
             return replay(path)
         manager = runpy.run_path(path).get("manager")
-    except (OSError, ValueError, SyntaxError) as error:
-        raise UsageError(f"%daifu replay: can't read {path}: {error}") from None
+    except Exception as error:  # whatever the script does
+        raise UsageError(f"%daifu replay: can't read {path}: {error_text(error, 300)}") from None
     if not isinstance(manager, Replay):
         raise UsageError(f"%daifu replay: {path} was not made by `%daifu history --script`")
     return manager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +98,8 @@ def _functions_of(value: Any, name: str) -> list[FunctionType]:
     kind = type(value)
     if callable(value) and isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType):
         raise UsageError(f"%daifu: {name} is written in C: there is no Python code in it to protect")
-    if kind.__module__ == "builtins" or not (methods := _methods(kind)):
+    methods = _methods(kind)
+    if not methods:
         raise UsageError(f"%daifu: {name} is no function, method or class of Python code, but a {kind.__name__}")
     if _is_of_library(kind):
         where = f"{kind.__module__}.{kind.__qualname__}"
@@ -110,11 +110,7 @@ def _functions_of(value: Any, name: str) -> list[FunctionType]:
 def _methods(cls: type) -> list[FunctionType]:
     """The methods of a class: its own, and those that it inherits from classes that are no library's."""
     own = [base for base in cls.__mro__ if base is cls or not _is_of_library(base)]
-    return list(dict.fromkeys(function for base in own for function in _own_methods(base)))
-
-
-def _own_methods(cls: type) -> Iterator[FunctionType]:
-    yield from functions_in(cls) if cls.__module__ != "builtins" else ()
+    return list(dict.fromkeys(function for base in own for function in functions_in(base)))
 
 
 def _is_of_library(cls: type) -> bool:

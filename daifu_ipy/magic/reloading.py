@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -70,8 +71,7 @@ class Reloading:
             for remembered in (settings.remembered, self._runner.remembered):
                 for module, functions in _by_module(remembered.lost()).items():
                     self._restore(module, functions, remembered)
-            for version in versions.all():
-                self._say_if_gone(version)
+            self._say_what_is_gone()
         except Exception as error:
             print(f"daifu: internal error after a reload: {type(error).__name__}: {error}"[:300])
 
@@ -105,10 +105,14 @@ class Reloading:
         self._runner.plain.pop(function.__qualname__, None)
         return code
 
-    def _say_if_gone(self, version: Version) -> None:
-        if version.reverted or version.number in self._said:
-            return
-        for function in _overwritten(version):
+    def _say_what_is_gone(self) -> None:
+        holding = [one for one in versions.all() if not one.reverted and one.number not in self._said]
+        modules = _modules_of({file for version in holding for file in version.files})
+        for version in holding:
+            self._say_if_gone(version, [name for file in version.files for name in modules.get(file, ())])
+
+    def _say_if_gone(self, version: Version, modules: list[str]) -> None:
+        for function in _overwritten(version, modules):
             self._said.add(version.number)
             name, number = function.__qualname__, version.number
             print(
@@ -129,11 +133,20 @@ def _by_module(functions: Iterable[FunctionType]) -> dict[str, list[FunctionType
     return found
 
 
-def _overwritten(version: Version) -> Iterator[FunctionType]:
+def _modules_of(files: set[str]) -> dict[str, list[str]]:
+    """The names of the modules that were loaded from files; a notebook cell is in none."""
+    files = {file for file in files if os.path.exists(file)}
+    found: dict[str, list[str]] = {}
+    for name, module in list(sys.modules.items()) if files else ():
+        file = vars(module).get("__file__") if type(module) is ModuleType else None
+        if isinstance(file, str) and file in files:
+            found.setdefault(file, []).append(name)
+    return found
+
+
+def _overwritten(version: Version, modules: list[str]) -> Iterator[FunctionType]:
     """The functions of a surgery that their modules have brought anew, with another text."""
-    loaded = [(name, module) for name, module in list(sys.modules.items()) if type(module) is ModuleType]
-    holding = [name for name, module in loaded if vars(module).get("__file__") in version.files]
-    for function in (f for name in holding for qualname in version.replaced for f in functions_now(name, qualname)):
+    for function in (f for name in modules for qualname in version.replaced for f in functions_now(name, qualname)):
         plain = native_code(function.__code__)
         if plain.co_filename in version.files and not _says(version, plain):
             yield function

@@ -115,7 +115,7 @@ class Runner:
         """A number by which the statements ask for their cell."""
         return next(_numbers)
 
-    def expect(self, number: int, tree: ast.Module, options: CellOptions, text: str) -> None:
+    def expect(self, number: int, tree: ast.Module, options: CellOptions, text: Callable[[], str]) -> None:
         """Have a cell ready for the statements with this number."""
         _expected[number] = _Cell(self, number, tree, options, text)
         while len(_expected) > MOST_WAITING:  # never started: they did not compile in their surroundings
@@ -163,7 +163,7 @@ class _Cell:
     number: int
     tree: ast.Module
     options: CellOptions
-    text: str
+    text: Callable[[], str]
 
     def prepare(self, frame: FrameType) -> Callable[[], Any]:
         settings = CellSettings.of(self.options, self.runner.daifu)
@@ -221,9 +221,9 @@ class _Cell:
         """
         filename = frame.f_code.co_filename
         known = "".join(linecache.getlines(filename))
-        if known or not self.text:
+        text = "" if known else self.text()
+        if not text:
             return filename, known
-        text = self.text
         if frame.f_back is not None and frame.f_back.f_code.co_name == "time":
             ast.increment_lineno(self.tree)
             text = f"\n{text}"

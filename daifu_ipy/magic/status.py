@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING
 from IPython.core.magic_arguments import magic_arguments, parse_argstring
 
 from daifu_ipy.engine import versions
-from daifu_ipy.engine.managers import manager_by_api, pending, settings
+from daifu_ipy.engine.managers import pending, settings
 from daifu_ipy.engine.undecided import Undecided
 from daifu_ipy.engine.vaccinate import is_vaccinated
-from daifu_ipy.frontends.choose import describe
-from daifu_ipy.magic.manager import running
 from daifu_ipy.magic.protect import grouped, listed
 from daifu_ipy.repair import places
 from daifu_ipy.repair.rule import Rule
-from daifu_ipy.repair.rules import Rules, read_rules
 from daifu_ipy.repair.summary import error_text, one_line
 
 if TYPE_CHECKING:
@@ -53,7 +50,7 @@ def _lines(runner: Runner) -> Iterator[tuple[str, str]]:
     yield from _protected(runner)
     yield "intercepted", INTERCEPTED[runner.daifu.intercept]
     yield from _let_go()
-    yield "a crash now", _who_answers(runner)
+    yield "a crash now", runner.manager.outlook()
     yield from _rules(runner)
     yield from _telling(runner)
     yield from _surgeries()
@@ -109,18 +106,9 @@ def _readable(by: str) -> str:
     return text if found is None or label is None else f"{text[: found.start()]}({label}, line {found[2]})"
 
 
-def _who_answers(runner: Runner) -> str:
-    if manager_by_api() is not None:
-        return "goes to the repair manager that the program has set"
-    count = len(read_rules(runner.daifu.rules))
-    replayed = "is answered by the replay, or " if runner.manager.replay is not None else ""
-    return replayed + describe(rules=count, on_crash=runner.daifu.answer)
-
-
 def _rules(runner: Runner) -> Iterator[tuple[str, str]]:
-    """The rules of the cell that runs, with what is left of them; else those that every cell begins with."""
-    cell = running.get()
-    rules = Rules(read_rules(runner.daifu.rules)) if cell is None else cell.rules
+    """The rules of the cell that runs, with what is left of them."""
+    rules = runner.manager.now().rules
     for number, (rule, used) in enumerate(zip(rules.rules, rules.uses, strict=True), 1):
         yield f"rule {number}", _rule(rule, used)
 

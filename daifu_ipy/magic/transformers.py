@@ -22,10 +22,11 @@ Two steps, both on roads that IPython has for it, so that everything around the 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import cell_magic
@@ -37,6 +38,8 @@ from daifu_ipy.magic.shown import ASSIGNMENTS
 
 if TYPE_CHECKING:
     from daifu_ipy.magic.running import Runner
+
+Place: TypeAlias = tuple[int, int, int | None, int | None]
 
 MAGIC = "%%daifu"
 RUNNER = "__import__('daifu_ipy.magic.running', None, None, ['start'])"
@@ -80,17 +83,23 @@ class InputTransformer:
             print("daifu: this cell runs plainly: %%prun runs it")
         return lines
 
-    def text_of(self, tree: ast.Module) -> str:
-        """The text that was parsed to `tree`, if it is the one that went through last; else nothing."""
-        text: str = getattr(self._recent, "text", "")
-        try:
-            with quietly():
-                return text if _places(ast.parse(text)) == _places(tree) else ""
-        except SyntaxError:
-            return ""
+    def text_of(self, tree: ast.Module) -> Callable[[], str]:
+        """What gives the text that was parsed to `tree`, if that is the one that went through last; else nothing.
+
+        To find out takes work, and few cells need it.
+        """
+        return functools.partial(_if_parsed_to, _places(tree), getattr(self._recent, "text", ""))
 
 
-def _places(tree: ast.Module) -> list[tuple[int, int, int | None, int | None]]:
+def _if_parsed_to(places: list[Place], text: str) -> str:
+    try:
+        with quietly():
+            return text if _places(ast.parse(text)) == places else ""
+    except SyntaxError:
+        return ""
+
+
+def _places(tree: ast.Module) -> list[Place]:
     return [(s.lineno, s.col_offset, s.end_lineno, s.end_col_offset) for s in tree.body]
 
 

@@ -280,6 +280,21 @@ def test_a_repair_refused_before_is_not_sent_again_without_a_question(capsys):
     assert "this was refused; refused again, it would abort the run" in text
 
 
+def test_same_asks_too_before_it_sends_what_was_refused(capsys):
+    typing = Typing("same 3 continue", "same 3 continue", "n", "continue", "y", "n", "same 2 return '5'")
+    with repair_with(typing):
+        assert straight(0) == 5
+    assert typing.repair == SameHere(Repair(then=Return("5")), 2)
+    assert capsys.readouterr().out.count("refused: ") == 1
+
+
+def test_an_ending_typed_in_a_helper_that_is_not_vaccinated_asks_first():
+    typing = Typing("d", "return 5", "n", "skip", "n", "batch = 2", "surgery", CTRL_C, "return [9]", "y")
+    with repair_with(typing):
+        assert train([0]) == [9]
+    assert typing.asked.count(SURE) == 3
+
+
 NUMBERS = itertools.count()
 
 
@@ -332,6 +347,47 @@ def test_a_surgery_that_changes_nothing_is_none(lines):
         assert vaccinated_again()(0) == 3
 
 
+BROKEN = ["surgery", "def straight(x:", "END", "n"]
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """The texts in the files of drafts."""
+    return lambda: [path.read_text("utf-8") for path in sorted(tmp_path.glob("daifu-*.py"))]
+
+
+@pytest.mark.parametrize("lines", [["END"], [CTRL_C]], ids=repr)
+def test_a_kept_text_stays_when_nothing_new_is_written(lines, kept, capsys):
+    play(*BROKEN, "surgery", *lines, "pass")
+    assert kept() == ["def straight(x:"]
+    assert "your last text is in" in capsys.readouterr().out
+
+
+def test_a_kept_text_stays_when_another_one_is_not_applied(new_text, kept, capsys):
+    play(*BROKEN, f"surgery {new_text}", "n", "surgery", "def straight(:", "END", "n", "pass")
+    texts = ["def straight(:", "def straight(x:", new_text.read_text("utf-8")]
+    assert sorted(kept()) == sorted(texts)
+    assert f"your text is kept: surgery opens it again, and it is in {new_text}\n" in capsys.readouterr().out
+
+
+def test_each_function_has_a_draft_of_its_own(kept, capsys):
+    play(
+        *BROKEN,
+        "u",
+        "u",
+        "surgery",
+        "def outer(:",
+        "END",
+        "n",
+        "d",
+        "d",
+        "pass",
+        run=lambda: outer_of(lambda: straight(0))()[1],
+    )
+    assert sorted(kept()) == ["def outer(:", "def straight(x:"]
+    assert "your last text is in" not in capsys.readouterr().out
+
+
 def test_a_text_that_can_not_be_read(tmp_path, capsys):
     (tmp_path / "bytes").write_bytes(b"\xff")
     play(f"surgery {tmp_path / 'bytes'}", "pass")
@@ -380,6 +436,43 @@ def test_two_threads_are_asked_about_one_after_the_other(capsys):
     assert results == [1, 1, 1]
     text = capsys.readouterr().out
     assert all(f"a crash in thread 'worker {number}'" in text for number in range(3))
+
+
+def test_a_crash_that_waits_for_its_turn_can_be_decided_elsewhere(capsys):
+    arrived, results = threading.Event(), []
+
+    def ask(prompt):
+        second.start()
+        assert arrived.wait(30)
+        next(crash for crash in pending() if crash.thread is second).decide(Return("42"))
+        second.join(30)
+        return "return 7" if results == [42] else "return None"
+
+    prompt = Prompt(ask)
+
+    def manager(crash):
+        arrived.set()
+        return prompt(crash)
+
+    def run():
+        with repair_with(manager):
+            results.append(straight(0))
+
+    second = threading.Thread(target=run)
+    with repair_with(prompt):
+        assert straight(0) == 7
+    assert capsys.readouterr().out.count("The run waits") == 1
+
+
+def test_what_is_decided_before_the_question_is_not_asked(capsys):
+    prompt = Prompt(lambda prompt: pytest.fail("asked"))
+
+    def manager(crash):
+        assert crash.decide(Return("42"))
+        return prompt(crash)
+
+    with repair_with(manager):
+        assert straight(0) == 42
 
 
 class Big:
@@ -442,7 +535,11 @@ def test_completion_gives_the_program_its_own_back():
     ("line", "python"),
     [("skip", False), ("skip = 1", True), ("skip == 1", False), ("p x == 1", False), ("p(x)", False), ("vars(x)", True),
      ("l[0]", True), ("l 3, 4", False), ("n.a", True), ("n .a", False), ("c |= 3", True), ("q: int = 4", True),
-     ("stack, vars = 1, 2", True), ("return (1)", False), ("3", False)],
+     ("stack, vars = 1, 2", True), ("return (1)", False), ("3", False),
+     ("n + 1", True), ("n+1", True), ("n - 1", True), ("n / l", True), ("l == n", True), ("n != 2", True), ("n<2", True),
+     ("n is None", True), ("n in l", True), ("n not in l", True), ("n and l", True), ("n or l", True),
+     ("n if l else 0", True), ("n", False), ("l 3", False), ("n -x", False), ("n *", False), ("n index", False),
+     ("l in", False), ("p + 1", False), ("w", False), ("return - 1", False)],
 )  # fmt: skip
 def test_which_lines_are_python(line, python):
     assert is_python(line, {"l", "n"}) is python

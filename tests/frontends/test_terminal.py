@@ -372,6 +372,17 @@ def test_two_threads_are_asked_about_one_after_the_other(script):
     assert terminal.ends("['one', 'two']") == 0
 
 
+def test_two_threads_are_both_seen_where_the_output_goes_to_a_file(script, tmp_path):
+    script(THREADS)  # writes it
+    command = shlex.join([sys.executable, str(tmp_path / "train.py")]) + f" > {tmp_path / 'log'}"
+    terminal = Terminal("/bin/sh", ["-c", command], tmp_path)
+    terminal.says(None, "daifu: a crash in thread '")
+    terminal.says("skip", "daifu: a crash in thread '")
+    terminal.says("skip", then=None)
+    assert terminal.ends() == 0
+    assert (tmp_path / "log").read_text() == "['one', 'two']\n"
+
+
 def test_a_crash_in_an_action_is_its_result(script):
     terminal = script()
     terminal.says(None)

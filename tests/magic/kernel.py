@@ -68,6 +68,7 @@ def plain(message: dict[str, Any]) -> dict[str, Any]:
 def normal(value: Any) -> Any:
     if isinstance(value, str):
         value = re.sub(r"\x1b\[[0-9;]*m", "", value)
+        value = re.sub(r"(?m)^Compiler *: .*\n", "", value)  # said where it took long
         value = re.sub(r"(CPU times|Wall time): .*", r"\1", value)
         value = re.sub(r"(/tmp/ipykernel_\d+/)?\b\d+\.py", "CELL", value)
         value = re.sub(r"In\[\d+\]", "In[n]", value)

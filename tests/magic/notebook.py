@@ -109,6 +109,7 @@ def normal(text: str) -> str:
     """Without what is different each time."""
     text = re.sub(r"0x[0-9a-f]{6,}", "0x", text)
     text = re.sub(r"<ipython-input-(\d+)-[0-9a-f]+>", r"<ipython-input-\1>", text)
+    text = re.sub(r"(?m)^Compiler *: .*\n", "", text)  # said where it took long
     text = re.sub(r"(CPU times|Wall time): .*", r"\1", text)
     return re.sub(rf"'{MARKER}'|(?<!#){MARKER}(?=\\n)", PLAIN, text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pdb
 import warnings
 
@@ -272,3 +273,11 @@ class TestKernel:
         told = client.inspect("some_name", reply=True, timeout=30)["content"]
         assert "Its doc." in told["data"]["text/plain"]
         assert kernel.run("some_name?")[-1]["payload"][0]["source"] == "page"
+
+
+@pytest.mark.parametrize(("magic", "times"), [("%%daifu", 0), ("%%daifu\n%%time", 1)])
+def test_a_cell_is_parsed_again_only_where_ipython_keeps_no_text(notebook, monkeypatch, magic, times):
+    parsed, parse = [], ast.parse
+    monkeypatch.setattr("ast.parse", lambda text, *rest, **more: parsed.append(text) or parse(text, *rest, **more))
+    notebook.run(f"{magic}\nx = 71717")
+    assert sum("71717" in str(text) for text in parsed) == times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import types
@@ -9,7 +10,7 @@ import types
 import pytest
 
 import daifu_ipy
-from daifu_ipy import history, repair_with
+from daifu_ipy import Pass, history, repair_with
 from daifu_ipy.engine.managers import settings
 from daifu_ipy.magic import answers, rehearsal
 from tests.magic.notebook import Notebook
@@ -77,6 +78,20 @@ def test_nobody_can_be_asked(notebook, monkeypatch):
     assert report(notebook)[1] == "daifu: everything fine"
     notebook.runs("%config Daifu.rules = None", "%config Daifu.answer = 'abort'")
     assert report(notebook)[1] == "daifu: everything fine"
+
+
+def test_who_answers_instead(notebook, monkeypatch, tmp_path):
+    monkeypatch.setattr("daifu_ipy.frontends.choose._has_terminal", lambda: False)
+    seen = notebook.run("%%daifu --rules 'KeyError -> skip'\nget_ipython().run_line_magic('daifu', 'doctor')")
+    assert "a crash now is tried by 1 rule, then is aborted" in seen.stdout
+    assert seen.stdout.endswith("daifu: everything fine\n")
+    (tmp_path / "run.json").write_text(json.dumps(history.to_json()))
+    notebook.run(f"%daifu replay {tmp_path / 'run.json'}")
+    assert found(notebook, "answers")[0].startswith("a crash now is answered by the replay, or is aborted")
+    with repair_with(lambda crash: Pass()):
+        assert found(notebook, "answers") == [
+            "note: a crash now goes to the repair manager that the program has set, not to you"
+        ]
 
 
 def test_recovery_that_does_not_work(notebook, monkeypatch):

@@ -87,6 +87,7 @@ def test_a_fresh_notebook_is_repaired_as_the_first_one_was(form, tmp_path):
         ("bad.json", "{", "not the JSON of a history"),
         ("bad.py", "manager = 3", "was not made by"),
         ("worse.py", "def", "can't read"),
+        ("failing.py", "import nonexisting_mod", "failing.py: ModuleNotFoundError: No module named"),
     ],
 )
 def test_what_is_no_export_is_refused(name, text, complaint, tmp_path):
@@ -94,3 +95,28 @@ def test_what_is_no_export_is_refused(name, text, complaint, tmp_path):
         (tmp_path / name).write_text(text, "utf-8")
     with Notebook() as notebook:
         assert complaint in said(notebook, f"%daifu replay {tmp_path / name}")
+
+
+@pytest.mark.parametrize("name", ["repairs.py", "repairs.json", "repairs"])
+def test_a_file_alone_is_written_as_it_is_read(name, tmp_path):
+    with Notebook() as notebook:
+        notebook.run(PART)
+        notebook.run(BAD + CELL)
+        assert "3 repairs in" in said(notebook, f"%daifu history --to {tmp_path / name}")
+        assert "3 answers of an earlier run left" in said(notebook, f"%daifu replay {tmp_path / name}")
+
+
+@pytest.mark.parametrize("line", ["1 --json --to F", "1 --script", "--json --script", "--json --to F.py", "--script --to F"])  # fmt: skip
+def test_what_does_not_go_together_writes_nothing(line, tmp_path):
+    with Notebook() as notebook:
+        notebook.run(PART)
+        notebook.run(BAD + CELL)
+        assert "UsageError: %daifu history: " in said(notebook, f"%daifu history {line}".replace("F", f"{tmp_path}/F"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_numbers_that_there_are(monkeypatch):
+    monkeypatch.setattr(history, "_forgotten", 5)
+    with Notebook() as notebook:
+        notebook.run("%%daifu --rules 'ZeroDivisionError -> skip'\n1 / 0\n2 / 0")
+        assert "there is no crash 1: they are numbered 6 to 7" in said(notebook, "%daifu history 1")

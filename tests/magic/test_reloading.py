@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import textwrap
+import types
 
 import pytest
 
@@ -258,6 +259,35 @@ def test_the_text_of_the_file_wins_over_a_surgery_and_that_is_said_once(module, 
         assert (seen.result, line in seen.stdout) == ("0.5", True)
         assert is_vaccinated(sys.modules["helpers"].f)
         assert "surgery" not in notebook.run("helpers.f(2)").stdout
+
+
+class Walked(dict):
+    """Modules that count how often they are gone through."""
+
+    walks = 0
+
+    def items(self):
+        self.walks += 1
+        return super().items()
+
+
+def test_however_many_surgeries_the_modules_are_gone_through_once(module, monkeypatch):
+    modules = Walked(sys.modules)
+    monkeypatch.setattr("daifu_ipy.magic.reloading.sys", types.SimpleNamespace(modules=modules))
+    with Notebook() as notebook:
+        for name in ("a", "b"):
+            notebook.run(f"def {name}(x):\n    return 1 / x")
+            with repair_with(lambda crash, name=name: Surgery(f"def {name}(x):\n    return 1 / (x or 5)")):
+                assert notebook.run(f"%%daifu\n{name}(0)").result == "0.2"
+        assert modules.walks == 0
+        load(notebook, module, "def f(x):\n    return 1 / x\n\ndef g(x):\n    return 1 / x\n")
+        modules.update(sys.modules)
+        for name in ("f", "g"):
+            with repair_with(lambda crash, name=name: Surgery(f"def {name}(x):\n    return 1 / (x or 5)")):
+                assert notebook.run(f"helpers.{name}(0)").result == "0.2"
+        before = modules.walks
+        notebook.run("1")
+        assert modules.walks == before + 1
 
 
 def test_a_file_that_has_the_text_of_the_surgery(module):

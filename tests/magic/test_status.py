@@ -133,3 +133,22 @@ def test_many_lines_of_a_kind(notebook):
     runner.plain.update({f"f{n}": "too deep" for n in range(30)})
     shown = lines(notebook, "runs plainly")
     assert shown == ["20 more, and:", *(f"f{n}: too deep" for n in range(20, 30))]
+
+
+def test_who_answers_a_crash_of_the_cell_that_runs(notebook):
+    seen = notebook.run(
+        "%%daifu --rules 'KeyError -> skip' --on-crash rules\nget_ipython().run_line_magic('daifu', 'status')"
+    )
+    assert "a crash now     is tried by 1 rule, then is aborted\n" in seen.stdout
+    notebook.run("%config Daifu.rules = 'ZeroDivisionError -> skip, limit=4'")
+    notebook.run("def f():\n    1 / 0")
+    notebook.run("%daifu vaccinate f")
+    seen = notebook.run("f()\nget_ipython().run_line_magic('daifu', 'status')")
+    assert "rule 1          ZeroDivisionError -> skip; 3 of 4 uses left\n" in seen.stdout
+
+
+def test_to_look_changes_nothing_of_where_a_crash_is_told(notebook):
+    notebook.run("%config Daifu.rules = 'ZeroDivisionError -> skip, limit=4'")
+    notebook.runs("def f():\n    1 / 0", "%daifu vaccinate f", "import contextlib, io")
+    look = "with contextlib.redirect_stdout(io.StringIO()):\n    get_ipython().run_line_magic('daifu', 'status')\nf()"
+    assert "skip (rule 1, use 1 of 4)" in notebook.run(look).stdout
