@@ -8,7 +8,8 @@ import itertools
 import linecache
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -27,6 +28,9 @@ from daifu_ipy.engine.texts import keep
 _KEPT_TEXTS = 256
 _KEPT_CODES = 64
 _ONLY_OURS = 2  # references to a cell that nothing but a local variable and the call of getrefcount holds
+
+value_shown: ContextVar[Callable[[object], str]] = ContextVar("daifu_ipy shows an action's value", default=show_value)
+"""Gets the value of an action's last expression, and gives its text: a front end may show it in other forms too."""
 
 _numbers = itertools.count(1)
 _filenames: dict[str, str] = {}
@@ -137,7 +141,7 @@ def run_action(code: str, namespace: Namespace) -> ActionResult:
             else:
                 function_code, made = _function_code(code, filename, _scope(namespace))
                 result = _run_in_frame(function_code, namespace, cells)
-            value = None if result is None else show_value(result)
+            value = None if result is None else value_shown.get()(result)
             result = None
     except BaseException as raised:  # a repair goes on whatever the action does: sys.exit(), Ctrl-C
         error = show_error(raised, filename, code)

@@ -21,6 +21,7 @@ from daifu_ipy.engine.scopes import HIDDEN, SCOPES, mangle, own_nodes, scope_of
 
 _FACTORY = f"{HIDDEN}factory"
 _FUNCTION = f"{HIDDEN}action"
+_AROUND = f"{_FACTORY}.<locals>.{_FUNCTION}.<locals>."
 
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
@@ -94,7 +95,7 @@ def compile_action(tree: ast.Module, scope: ActionScope, filename: str) -> CodeT
     function = _find_function(module)
     function.body[-1:] = _returning(body) or [ast.copy_location(ast.Pass(), function)]
     code = _inner_code(compile(module, filename, "exec", flags=scope.flags & _FUTURES, dont_inherit=True))
-    return code.replace(co_name="<action>", co_qualname="<action>")
+    return _named_plainly(code.replace(co_name="<action>", co_qualname="<action>"))
 
 
 def split_last(tree: ast.Module, filename: str, flags: int = 0) -> tuple[CodeType, CodeType | None]:
@@ -158,6 +159,18 @@ def _skeleton(
         if isinstance(node, ast.FunctionDef):
             node.name = _FACTORY if node.name == "factory" else _FUNCTION
     return module
+
+
+def _named_plainly(code: CodeType) -> CodeType:
+    """The code without our names in those of the functions and classes that it makes (a class's is a constant)."""
+
+    def plain(const: Any) -> Any:
+        if isinstance(const, CodeType):
+            return _named_plainly(const)
+        return const.rpartition(_AROUND)[2] if type(const) is str and _AROUND in const else const
+
+    qualname = code.co_qualname.rpartition(_AROUND)[2]
+    return code.replace(co_consts=tuple(map(plain, code.co_consts)), co_qualname=qualname)
 
 
 def _find_function(module: ast.Module) -> ast.FunctionDef:

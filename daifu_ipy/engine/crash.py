@@ -6,7 +6,7 @@ import ast
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FrameType, TracebackType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
@@ -266,7 +266,9 @@ class Crash:
         self.exception: BaseException | None = exception
         self.innermost: CrashFrame | None = innermost
         self._outer = outer
-        self._frames: tuple[CrashFrame, ...] | None = None
+        self._frames = [innermost]
+        self._waiting: Iterator[CrashFrame] | None = None
+        self._capturing = threading.RLock()
         self.refusal: str | None = None
         self.acted: tuple[Action, ...] = ()
         self.summary = f"{type(exception).__name__}: {_one_line(exception)}"
@@ -280,15 +282,37 @@ class Crash:
     @property
     def frames(self) -> tuple[CrashFrame, ...]:
         """The vaccinated frames on the stack, innermost first. The outer ones are only looked at when asked for."""
-        if self._frames is None:
-            self._frames = (*([self.innermost] if self.innermost else []), *self._outer())
-        return self._frames
+        return tuple(self._captured(None))
+
+    def _captured(self, count: int | None) -> list[CrashFrame]:
+        """The vaccinated frames up to the one with this number, if there is one; without a number, all."""
+        with self._capturing:  # from several threads, as that of a console
+            if self._waiting is None:
+                self._waiting = iter(self._outer())
+            while count is None or len(self._frames) <= count:
+                frame = next(self._waiting, None)
+                if frame is None:
+                    break
+                self._frames.append(frame)
+            return self._frames
+
+    @property
+    def barriers(self) -> tuple[Barrier, ...]:
+        """Those of the vaccinated frames, innermost first. No frame is captured for it."""
+        from daifu_ipy.engine.native import stands_aside, vaccinated_callers
+
+        innermost = self.innermost
+        if innermost is None or innermost.frame is None:
+            return ()
+        outer = vaccinated_callers(innermost.frame)
+        return (innermost.barrier, *(barrier for frame, barrier in outer if not stands_aside(frame)))
 
     def frame(self, index: int) -> CrashFrame | None:
         """Frame `index`, innermost first; None if there is none."""
         if index == 0:
             return self.innermost
-        return self.frames[index] if 0 < index < len(self.frames) else None
+        frames = self._captured(index) if index > 0 else []
+        return frames[index] if 0 < index < len(frames) else None
 
     @property
     def stack(self) -> TracebackType | None:
@@ -382,10 +406,12 @@ class Crash:
         self.outcome = outcome
         self._decided.set()
         self.exception = self.traceback = None
-        for frame in self.frames if self._frames is not None else [self.innermost]:
-            if frame is not None and frame is not keep:
-                frame.let_go()
-        self.innermost, self._frames, self._outer = None, (), tuple
+        with self._capturing:
+            for frame in self._frames:
+                if frame is not keep:
+                    frame.let_go()
+            self.innermost, self._frames, self._waiting = None, [], iter(())
+            self._outer = tuple
 
     def __repr__(self) -> str:
         return f"<Crash {self.summary} at {self.restart.unit}:{self.restart.line}>"

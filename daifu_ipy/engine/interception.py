@@ -21,7 +21,7 @@ from daifu_ipy.engine.frames import entry_of, forget, look
 from daifu_ipy.engine.handled import SKIP, Place, is_stop, protocol_exception, thrown_in, would_handle
 from daifu_ipy.engine.location import CannotResume, Location, barrier_of
 from daifu_ipy.engine.managers import Manager, current_manager, manager_by_api, rehearsing, settings
-from daifu_ipy.engine.native import barrier_in, is_injected, stands_aside
+from daifu_ipy.engine.native import barrier_in, is_injected, stands_aside, vaccinated_callers
 from daifu_ipy.engine.repairs import Abort, Refusal, Repair
 from daifu_ipy.engine.shapes import BARE_RAISE
 from daifu_ipy.engine.undecided import Undecided
@@ -80,7 +80,7 @@ def intercept(
     if FORWARDED in marks:
         return _arrived(frame, exception, cells)
     if ABORTED in marks:
-        last = key is None and not any(_vaccinated_callers(frame)) and not _is_carried(frame)
+        last = key is None and not any(vaccinated_callers(frame)) and not _is_carried(frame)
         under_way = _is_under_way(marks[ABORTED], frame, exception)
         if last or not under_way:
             del marks[ABORTED]
@@ -246,18 +246,17 @@ def _is_in_handler(unit: Unit, statement: ast.stmt | None, key: str) -> bool:
     )
 
 
-def _outer_frames(frame: FrameType) -> list[CrashFrame]:
+def _outer_frames(frame: FrameType) -> Iterator[CrashFrame]:
     """The vaccinated frames further out, at the calls that they wait for."""
-    made: list[CrashFrame] = []
-    for outer, barrier in _vaccinated_callers(frame):
+    for outer, barrier in vaccinated_callers(frame):
         if not stands_aside(outer):
             try:
                 captured = frame_of(barrier, outer, outer.f_lasti, None, is_outer=True)
                 complete_slots(captured, None)
-                made.append(captured)
             except CannotResume:
                 forget(outer)  # it can't be repaired there; further out perhaps
-    return made
+                continue
+            yield captured
 
 
 # decisions
@@ -287,7 +286,7 @@ def _decide(
             exception.add_note(f"daifu_ipy: aborted: {decision.reason}")
         _close(crash, decision.repair, seconds, "aborted")
         forget(frame)
-        outer = [id(caller) for caller, _ in _vaccinated_callers(frame)]
+        outer = [id(caller) for caller, _ in vaccinated_callers(frame)]
         if key is not None or outer or _is_carried(frame):
             vars(exception)[ABORTED] = (id(frame), frozenset([id(frame), *outer]))
         return None
@@ -325,11 +324,21 @@ def _ask(crash: Crash, manager: Manager) -> Decision:
             repair = crash.decision or repair
         try:
             return Decision(repair, _apply(crash, repair))
-        except Refusal as refusal:
-            if repair == refused:
-                return Decision(repair, reason=f"refused twice: {refusal}")
-            refused = repair
-            crash.reopen(str(refusal))
+        except (Exception, KeyboardInterrupt) as error:
+            reason = _why(error)
+        if repair == refused:
+            return Decision(repair, reason=f"refused twice: {reason}")
+        refused = repair
+        crash.reopen(reason)
+
+
+def _why(error: BaseException) -> str:
+    """Why a repair could not be applied: also where that shows in a fault of Python's, or of ours."""
+    if isinstance(error, Refusal):
+        return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "it was stopped"
+    return f"the repair failed: {type(error).__name__}: {str(error)[:500]}"
 
 
 def _apply(crash: Crash, repair: Repair) -> Plan | None:
@@ -345,16 +354,6 @@ def _apply(crash: Crash, repair: Repair) -> Plan | None:
     plan = None if isinstance(repair.then, Abort) else plan_for(crash, repair.frame, repair.then)
     crash.acted = before  # they are part of the repair; of a refused one, they are done and belong to the next
     return plan
-
-
-def _vaccinated_callers(frame: FrameType) -> Iterator[tuple[FrameType, Barrier]]:
-    """The vaccinated frames further out."""
-    outer = frame.f_back
-    while outer is not None:
-        barrier = barrier_in(outer.f_code)
-        if barrier is not None:
-            yield outer, barrier
-        outer = outer.f_back
 
 
 def _is_carrier(frame: FrameType) -> bool:
@@ -392,7 +391,8 @@ def _opname(code: CodeType, lasti: int) -> str:
 
 def _close(crash: Crash, repair: Repair | None, seconds: float, outcome: str, keep: CrashFrame | None = None) -> None:
     for tell in () if rehearsing.get() else settings.on_closed:
-        tell(crash, repair, seconds, outcome)
+        with contextlib.suppress(Exception, KeyboardInterrupt):  # what was decided stands, whoever fails to hear of it
+            tell(crash, repair, seconds, outcome)
     crash.close(outcome, keep)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from types import CodeType, FrameType
 
 from daifu_ipy.engine import barrier as barrier_module
@@ -10,13 +12,40 @@ from daifu_ipy.engine.crash import position_of
 from daifu_ipy.engine.location import CannotResume
 from daifu_ipy.engine.unit import Span
 
+_FEW = 64
+
+_indices: dict[int, tuple[weakref.ref[CodeType], int]] = {}
+"""Where the barrier is among many constants (-1: nowhere), by code, whose own hash would read all of it."""
+
 
 def barrier_in(code: CodeType) -> Barrier | None:
     """The barrier of vaccinated code."""
-    for const in code.co_consts:
+    if len(code.co_consts) <= _FEW:
+        index = _index_in(code)
+    else:
+        kept = _indices.get(id(code))
+        if kept is None or kept[0]() is not code:
+            key = id(code)
+            kept = _indices[key] = weakref.ref(code, lambda _: _indices.pop(key, None)), _index_in(code)
+        index = kept[1]
+    return code.co_consts[index] if index >= 0 else None
+
+
+def _index_in(code: CodeType) -> int:
+    for index, const in enumerate(code.co_consts):
         if type(const) is Barrier:
-            return const
-    return None
+            return index
+    return -1
+
+
+def vaccinated_callers(frame: FrameType) -> Iterator[tuple[FrameType, Barrier]]:
+    """The vaccinated frames further out, innermost first."""
+    outer = frame.f_back
+    while outer is not None:
+        barrier = barrier_in(outer.f_code)
+        if barrier is not None:
+            yield outer, barrier
+        outer = outer.f_back
 
 
 def native_code(code: CodeType) -> CodeType:

@@ -13,6 +13,7 @@ import dis
 import functools
 import inspect
 import linecache
+import re
 import types
 import warnings
 from collections.abc import Iterable, Iterator
@@ -205,12 +206,26 @@ def parse(text: str, filename: str = "<unknown>") -> ast.Module:
     first = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
     if not first[:1].isspace():
         return ast.parse(text, filename)
-    tree = ast.parse(f"if 1:\n{text}", filename)
+    try:
+        tree = ast.parse(f"if 1:\n{text}", filename)
+    except SyntaxError as error:
+        raise _moved_up(error) from None
     inner = tree.body[0]
     if not isinstance(inner, ast.If) or len(tree.body) != 1:
         raise SyntaxError("the text is indented unevenly", (filename, 1, 1, first))
     ast.increment_lineno(tree, -1)
     return ast.Module(inner.body, [])
+
+
+def _moved_up(error: SyntaxError) -> SyntaxError:
+    """The error of a text that stood one line lower."""
+
+    def moved(line: int | None) -> int | None:
+        return None if line is None else max(line - 1, 1)
+
+    text = re.sub(r"\bon line (\d+)", lambda found: f"on line {int(found[1]) - 1}", error.msg)
+    place = (error.filename, moved(error.lineno), error.offset, error.text, moved(error.end_lineno), error.end_offset)
+    return type(error)(text, place)
 
 
 def find_function(code: CodeType) -> FoundFunction:
