@@ -15,28 +15,21 @@ from daifu_ipy.engine.vaccinate import functions_in
 
 
 class Functions:
-    """All function objects there are, by the native code that they stand for.
+    """All function objects there are, by name.
 
     After ``gc.freeze()`` those made before are found only by what the modules in `namespaces` lead to.
     """
 
     def __init__(self, *namespaces: Mapping[str, Any]) -> None:
-        found: dict[int, list[FunctionType]] = {}  # by code, whose own hash would read all of it
+        self._by_name: dict[str, list[FunctionType]] = {}  # the name is the same in native and in vaccinated code
         for one in gc.get_objects():
             if type(one) is FunctionType:
-                found.setdefault(id(one.__code__), []).append(one)
+                self._by_name.setdefault(one.__code__.co_qualname, []).append(one)
         frozen = namespaces if gc.get_freeze_count() else ()
         for one in [one for space in frozen for value in space.values() for one in functions_behind(value)]:
-            if not any(one is other for other in found.get(id(one.__code__), ())):
-                found.setdefault(id(one.__code__), []).append(one)
-        self._by_code: dict[int, list[FunctionType]] = {}
-        self._by_name: dict[str, list[FunctionType]] = {}
-        for functions in found.values():
-            code = functions[0].__code__
-            if STATE not in code.co_freevars:  # unfinished procedures are left out
-                plain = native_code(code)
-                self._by_code.setdefault(id(plain), []).extend(functions)
-                self._by_name.setdefault(plain.co_qualname, []).extend(functions)
+            known = self._by_name.setdefault(one.__code__.co_qualname, [])
+            if not any(one is other for other in known):
+                known.append(one)
 
     def running(self, code: CodeType, namespace: Mapping[str, Any]) -> tuple[FunctionType, ...]:
         """Those of a definition, in any of its versions, and wherever the same text was run again."""
@@ -47,11 +40,12 @@ class Functions:
 
     def with_code(self, code: CodeType) -> list[FunctionType]:
         """Those that stand for this very native code."""
-        return self._by_code.get(id(code), [])
+        return [function for function in self.called(code.co_qualname) if native_code(function.__code__) is code]
 
     def called(self, qualname: str) -> list[FunctionType]:
-        """Those of this qualified name."""
-        return self._by_name.get(qualname, [])
+        """Those of this qualified name; unfinished procedures are left out."""
+        known = self._by_name.get(qualname, ())
+        return [function for function in known if STATE not in function.__code__.co_freevars]
 
 
 def functions_behind(value: Any) -> list[FunctionType]:
