@@ -13,9 +13,12 @@ WORKERS ?= 2
 BROWSER ?=
 DAIFU_CASES ?= tests/scenarios/cases
 PYTEST_ARGS ?=
+SCREENSHOTS ?= build/screenshots
 
 PINNED := pyproject.toml constraints.txt
 READY := .venv/.ready
+PANEL := daifu_ipy/static/panel.js
+PANEL_SOURCES := $(shell find labextension/src labextension/style labextension/*.* -type f 2>/dev/null)
 PYTHON := .venv/bin/python
 QUICKSTART := notebooks/01_quickstart.ipynb
 
@@ -34,17 +37,22 @@ help: ## list the targets
 # ---- environments
 
 .PHONY: setup
-setup: $(READY) ## make .venv: the project, editable, with its pinned dependencies
+setup: $(READY) $(PANEL) ## make .venv: the project, editable, with its pinned dependencies; build the panel
 	@:
 
 $(READY): $(PINNED)
 	$(call heading, setting up .venv; the first time takes some minutes)
-	@scripts/make-env .venv torch,lab,test,dev 3.11 3.12 3.13 && touch $@
+	@scripts/make-env .venv torch,lab,test,browser,dev 3.11 3.12 3.13 && touch $@
 
 # for the engine's tests on the other Pythons
 .envs/%/.ready: $(PINNED)
 	$(call heading, setting up .envs/$*)
 	@scripts/make-env .envs/$* test-engine $* && touch $@
+
+# the page of the repair panel
+$(PANEL): $(PANEL_SOURCES)
+	$(call heading, building the panel)
+	@scripts/build-panel
 
 .PHONY: lock
 lock: ## write constraints.txt anew, with the newest versions
@@ -54,12 +62,13 @@ lock: ## write constraints.txt anew, with the newest versions
 
 .PHONY: demo
 demo: $(READY) ## open JupyterLab on the quickstart (BROWSER=none: only print its address)
+	@$(MAKE) $(PANEL) || echo "going on without the panel: crashes are answered at a prompt"
 	@$(PYTHON) scripts/demo.py $(QUICKSTART) $(if $(filter none,$(BROWSER)),--no-browser)
 
 # ---- tests
 
 .PHONY: test
-test: lint test-main test-engine-3.12 test-engine-3.13 ## CI's whole test set
+test: lint test-main test-panel test-engine-3.12 test-engine-3.13 ## CI's whole test set
 
 .PHONY: test-all
 test-all: WANTED = not gpu
@@ -71,9 +80,15 @@ test-fast: $(READY) ## the working loop: the engine's quick tests, up to the fir
 	@$(PYTEST) tests/engine -x -q -m "not slow and $(WANTED)"
 
 .PHONY: test-main
-test-main: $(READY)
-	$(call heading,all tests on $$($(PYTHON) -V))
-	@$(PYTEST) -q -m "$(WANTED)"
+test-main: $(READY) $(PANEL)
+	$(call heading,all tests but those in a browser on $$($(PYTHON) -V))
+	@$(PYTEST) -q -m "$(WANTED)" --ignore=tests/browser
+
+.PHONY: test-panel
+test-panel: $(READY) $(PANEL) ## the panel in JupyterLab and Chromium, which is installed by apt where missing
+	$(call heading,the panel in JupyterLab and Chromium)
+	@scripts/get-chromium >/dev/null || true
+	@DAIFU_SCREENSHOTS=$(SCREENSHOTS) $(PYTEST) -q -m "$(WANTED)" tests/browser
 
 test-engine-%:
 	$(call heading,engine tests on Python $*)
@@ -90,20 +105,22 @@ test-cases: $(READY) ## play recovery cases: DAIFU_CASES=FOLDER make test-cases
 	@DAIFU_CASES="$(DAIFU_CASES)" $(PYTEST) tests/scenarios/test_cases.py -q
 
 .PHONY: profile-tests
-profile-tests: $(READY) ## show where the tests' time goes
+profile-tests: $(READY) $(PANEL) ## show where the tests' time goes
 	$(call heading,the slowest of all tests)
 	@$(PYTEST) -q -m "$(WANTED)" --durations=40 --durations-min=0.1
 
 # ---- code style and types
 
 .PHONY: lint
-lint: $(READY) ## ruff and mypy
+lint: $(READY) $(PANEL) ## ruff and mypy; tsc and eslint
 	$(call heading,ruff check)
 	@.venv/bin/ruff check --quiet .
 	$(call heading,ruff format)
 	@.venv/bin/ruff format --check --quiet .
 	$(call heading,mypy)
 	@$(PYTHON) -m mypy
+	$(call heading,tsc and eslint)
+	@cd labextension && npm run --silent check
 
 .PHONY: format
 format: $(READY) ## put the code in shape
@@ -122,6 +139,12 @@ bench-recovery: $(READY) ## from the exception to the retried statement
 	$(call heading,recovery)
 	@$(PYTHON) benchmarks/recovery.py
 
+.PHONY: bench-panel
+bench-panel: $(READY) $(PANEL) ## from the crash to the visible panel, from the click to the resumed statement
+	$(call heading,panel)
+	@scripts/get-chromium >/dev/null
+	@PYTHONPATH=. $(PYTHON) benchmarks/panel.py
+
 # ---- the end
 
 .PHONY: clean
@@ -131,5 +154,5 @@ clean: ## remove caches and build output
 	  \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 .PHONY: distclean
-distclean: clean ## remove the environments as well
-	@rm -rf .venv .envs
+distclean: clean ## remove the environments and the built panel as well
+	@rm -rf .venv .envs labextension/node_modules daifu_ipy/static

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daifu_ipy.engine.crash import Crash
+from daifu_ipy.engine.crash import Crash, CrashFrame
 from daifu_ipy.engine.repairs import Abort, Break, Continue, Ending, Pass, Repair, Return, Skip
 from daifu_ipy.repair.summary import error_text, one_line
 
@@ -16,24 +16,27 @@ def announce(crash: Crash, then: Ending, unit: int = 0) -> str:
     """What an ending of the vaccinated frame `unit` does: which lines run, run twice, or are left out."""
     text = f"{Repair(then=then).word}: {_effect(crash, then, unit)}"
     if unit > 0 and not isinstance(then, Abort):
-        text += f"; {crash.frames[0].restart.unit} and what it has not finished are left"
+        text += f"; {crash.restart.unit} and what it has not finished are left"
     return one_line(text, _MAX_LINE)
 
 
 def _effect(crash: Crash, then: Ending, unit: int) -> str:
-    restart = crash.frames[unit].restart
+    at = crash.frame(unit)
+    if at is None:
+        return "this crash was decided"
+    restart = at.restart
     place, statement = f"line {restart.line}", one_line(restart.statement, _MAX_TEXT)
     match then:
         case Pass():
-            twice = f" (had begun, and runs twice: {', '.join(crash.repeats)})" if unit == 0 and crash.repeats else ""
+            twice = f" (had begun, and runs twice: {', '.join(at.repeats)})" if at.repeats else ""
             return f"{place} runs again: {statement}{twice}"
         case Skip():
-            stale = f"; an older value stays in {', '.join(crash.stale)}" if unit == 0 and crash.stale else ""
+            stale = f"; an older value stays in {', '.join(at.stale)}" if at.stale else ""
             return f"{place} is left out: {statement}{stale}"
         case Continue():
-            return f"the rest of this turn of {_loop(crash, unit)} is left out, and its next one begins"
+            return f"the rest of this turn of {_loop(at)} is left out, and its next one begins"
         case Break():
-            return f"{_loop(crash, unit)} is left, and the run goes on after it"
+            return f"{_loop(at)} is left, and the run goes on after it"
         case Return(expression=expression):
             return f"{restart.unit} ends here, and its caller gets {one_line(expression, _MAX_TEXT)}"
         case Abort():
@@ -41,8 +44,8 @@ def _effect(crash: Crash, then: Ending, unit: int) -> str:
     return f"new code; it goes on in {restart.unit}"
 
 
-def _loop(crash: Crash, unit: int) -> str:
-    loops = crash.frames[unit].progress
+def _loop(at: CrashFrame) -> str:
+    loops = at.progress
     if not loops:
         return "the loop (there is none here)"
     return f"{one_line(loops[-1].header, _MAX_TEXT)!r} (line {loops[-1].line})"

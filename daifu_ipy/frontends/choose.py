@@ -12,6 +12,7 @@ from typing import Any
 from daifu_ipy.engine.repairs import Abort, Repair
 from daifu_ipy.frontends.patience import Patience
 from daifu_ipy.frontends.prompt import Prompt, running_shell
+from daifu_ipy.frontends.terminal import CannotAsk
 from daifu_ipy.repair.rules import Rule, Rules, SameHere
 from daifu_ipy.repair.stack import format_stack
 from daifu_ipy.repair.view import Answer, CrashView
@@ -29,11 +30,14 @@ class Environment:
         The kernel's present request allows to ask on stdin.
     is_tty
         Stdin is a terminal, and this process may read from it.
+    has_panel
+        A page has shown that it can show the panel, or may yet do so.
     """
 
     in_kernel: bool = False
     allows_stdin: bool = False
     is_tty: bool = False
+    has_panel: bool = False
 
     @property
     def can_prompt(self) -> bool:
@@ -45,7 +49,8 @@ class Environment:
         """Look at this process now, without importing anything; what can't be told counts as "no"."""
         kernel = _kernel()
         if kernel is not None:
-            return cls(in_kernel=True, allows_stdin=_allows_stdin(kernel))
+            allows = _allows_stdin(kernel)
+            return cls(in_kernel=True, allows_stdin=allows, has_panel=_has_panel(allows))
         return cls(is_tty=_has_terminal())
 
 
@@ -60,7 +65,7 @@ class Asker:
     fits
         Whether somebody can answer there.
     ask
-        Gives the answer, however long that takes.
+        Gives the answer, however long that takes; or raises `CannotAsk`: then the next is asked.
     yields
         `ask` returns when somebody else decides the crash, as `Crash.wait` does. Only then can patience run out.
     """
@@ -127,14 +132,17 @@ def choose(
     if answer is not None:
         return Repair.of(answer)
     here = environment if environment is not None else Environment.detect()
-    asker = _first(askers, on_crash, here)
-    if asker is None:
-        _report(crash, on_crash, show or print)
-        return Repair(then=Abort())
-    if on_wait is not None and crash.refusal is None:
+    found = _fitting(askers, on_crash, here)
+    if found and on_wait is not None and crash.refusal is None:
         on_wait(crash)
-    with patience.with_(crash, show or print) if patience and asker.yields else contextlib.nullcontext():
-        return _kept(asker.ask(crash), crash, rules)
+    for asker in found:
+        try:
+            with patience.with_(crash, show or print) if patience and asker.yields else contextlib.nullcontext():
+                return _kept(asker.ask(crash), crash, rules)
+        except CannotAsk as problem:
+            (show or print)(f"daifu: {problem}") if str(problem) else None
+    _report(crash, on_crash, show or print)
+    return Repair(then=Abort())
 
 
 def describe(
@@ -146,7 +154,7 @@ def describe(
 ) -> str:
     """Say what would become of a crash now, with so many rules: ``"is tried by 2 rules, then is aborted"``."""
     here = environment if environment is not None else Environment.detect()
-    asker = _first(askers, on_crash, here)
+    asker = next(iter(_fitting(askers, on_crash, here)), None)
     tried = [f"is tried by {rules} rule{'s' * (rules > 1)}"] if rules else []
     if asker is not None:
         last = f"is asked about at the {asker.name}"
@@ -155,8 +163,8 @@ def describe(
     return ", then ".join([*tried, last])
 
 
-def _first(askers: Sequence[Asker], on_crash: str, here: Environment) -> Asker | None:
-    return next((asker for asker in askers if asker.name in ON_CRASH[on_crash] and asker.fits(here)), None)
+def _fitting(askers: Sequence[Asker], on_crash: str, here: Environment) -> list[Asker]:
+    return [asker for asker in askers if asker.name in ON_CRASH[on_crash] and asker.fits(here)]
 
 
 def _kept(answer: Repair | SameHere, crash: CrashView, rules: Answer | None) -> Repair:
@@ -185,6 +193,12 @@ def _allows_stdin(kernel: Any) -> bool:
     with contextlib.suppress(Exception):
         return kernel.get_parent("shell")["content"]["allow_stdin"] is True
     return getattr(kernel, "_allow_stdin", False) is True
+
+
+def _has_panel(allows_stdin: bool) -> bool:
+    """Whether a page can show the panel; one that has not said so is waited for only where somebody can be asked."""
+    module = sys.modules.get("daifu_ipy.frontends.hello")
+    return module is not None and (module.hello.answered or (allows_stdin and module.hello.may_answer))
 
 
 def _has_terminal() -> bool:

@@ -9,10 +9,12 @@ import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from daifu_ipy.engine.choices import Choice, Preview
 from daifu_ipy.engine.crash import CrashFrame
+from daifu_ipy.engine.native import barrier_in
 from daifu_ipy.repair.summary import one_line
 
 _MAX_DIFF = 200
@@ -20,9 +22,10 @@ _MAX_LINE = 160
 
 
 def present_text(unit: CrashFrame | None, code: Any) -> str:
-    """The text that stands in a frame now; nothing where its source can't be found."""
-    if unit is not None:
-        return unit.unit.own_text
+    """The text that stands in a frame, or in code, now; nothing where its source can't be found."""
+    barrier = barrier_in(code) if unit is None and isinstance(code, CodeType) else None
+    if unit is not None or barrier is not None:
+        return (unit or barrier).unit.own_text  # type: ignore[union-attr]
     try:
         return inspect.getsource(code)
     except (OSError, TypeError):
@@ -105,9 +108,35 @@ def _again(choice: Choice | None) -> str:
     return f"; runs again: {', '.join(choice.repeats)}" if choice is not None and choice.repeats else ""
 
 
+_IN_NEW_TEXT = re.compile(
+    r"(?:does not (?:parse|compile): |the edit in |goes on in )line (?P<a>\d+)"
+    r"|\bline (?P<b>\d+)(?=, as chosen| of the new source| can't stand beside)"
+    r"|\bon line (?P<c>\d+)$"
+)
+"""Where the engine names a line of the text that was typed; other lines are of the code that crashed."""
+
+
+def line_in(reason: str) -> int | None:
+    """The line of the new text that a refusal speaks of; None if it speaks of none."""
+    found = _IN_NEW_TEXT.search(reason)
+    return _number(found) if found else None
+
+
+def counted_from(reason: str, first: int) -> str:
+    """A reason with the lines of the new text counted as in its file, where it starts in line `first`."""
+
+    def counted(found: re.Match[str]) -> str:
+        return found[0].replace(f"line {_number(found)}", f"line {_number(found) + first - 1}")
+
+    return _IN_NEW_TEXT.sub(counted, reason)
+
+
+def _number(found: re.Match[str]) -> int:
+    return int(next(filter(None, found.groups())))
+
+
 def shown_line(reason: str, text: str) -> str | None:
     """The line of the text that a refusal speaks of."""
-    found = re.search(r"\bline (\d+)\b", reason)
     lines = text.splitlines()
-    number = int(found[1]) if found else 0
+    number = line_in(reason) or 0
     return f"  line {number}: {lines[number - 1].strip()[:_MAX_LINE]}" if 0 < number <= len(lines) else None

@@ -7,7 +7,7 @@ import inspect
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,7 +93,7 @@ class Kept:
 class Adoptions:
     """The requests that a running cell's output went to, also by an earlier crash of it, and where it went at first."""
 
-    ids: set[str] = field(default_factory=set)
+    whole: dict[str, Kept] = field(default_factory=dict)  # as they came: they are given back empty
     first: tuple[Any, Any] | None = None
 
 
@@ -115,7 +115,7 @@ class Held:
         self._later: list[Kept] = []
         self._adopted: list[Kept] = []
         self._places: dict[str, int] = {}
-        if self._parent[1]["header"].get("msg_id") not in adopted.ids:
+        if self._parent[1]["header"].get("msg_id") not in adopted.whole:
             adopted.first = self._parent
         self._runs_anyway: set[str] = set()
         self._busy_since = time.monotonic()
@@ -169,7 +169,7 @@ class Held:
         self._adopted.append(kept)
         self._kernel._publish_status("idle", "shell", parent=self._parent[1])
         self._belong_to((kept.ident, kept.message))
-        self._adoptions.ids.add(msg_id)
+        self._adoptions.whole[msg_id] = kept
 
     def forget(self, msg_id: str) -> None:
         """As `adopt`: what becomes of its text is not the kernel's business."""
@@ -184,7 +184,7 @@ class Held:
         adopted = next((kept for kept in self._adopted if kept.msg_id == msg_id), None)
         if adopted is not None and self._adoptions.first is not None:
             self._adopted.remove(adopted)
-            self._adoptions.ids.discard(msg_id)
+            del self._adoptions.whole[msg_id]
             self._later.insert(self._places.get(msg_id, 0), adopted)
             self._belong_to(self._adoptions.first)
 
@@ -204,7 +204,8 @@ class Held:
                 self._handle(kept)
                 handled = True
             else:
-                (self._adopted if kept.msg_id in self._adoptions.ids else self._later).append(kept)
+                adopted = self._adoptions.whole.get(kept.msg_id)
+                self._later.append(kept) if adopted is None else self._adopted.append(adopted)
         if handled:
             self.busy()  # each of them has told the front ends that the kernel is idle
 
@@ -217,7 +218,8 @@ class Held:
             kernel.set_parent(ident, message, channel="shell")
             kernel._publish_status("busy", "shell")
             self.handling_since = time.monotonic()
-            _run(kernel.shell_handlers[kept.kind], self._channel.replies, ident, message)
+            with _no_cell(getattr(kernel, "shell", None)):
+                _run(kernel.shell_handlers[kept.kind], self._channel.replies, ident, message)
             self.handling_since = None
         except (Exception, KeyboardInterrupt):
             self.handling_since = None
@@ -242,6 +244,18 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
+
+
+@contextlib.contextmanager
+def _no_cell(shell: Any) -> Iterator[None]:
+    """A message is no cell: what is done at the end of one, as showing and closing plots, is not done at its end."""
+    callbacks = getattr(getattr(shell, "events", None), "callbacks", {})
+    before = {name: callbacks[name] for name in ("pre_execute", "post_execute") if name in callbacks}
+    callbacks.update({name: [] for name in before})
+    try:
+        yield
+    finally:
+        callbacks.update({name: [*kept, *callbacks[name]] for name, kept in before.items()})
 
 
 def _run(handler: Callable[..., Any], *arguments: Any) -> None:

@@ -135,7 +135,7 @@ class Kernel:
 
     def _seen(self, message: dict[str, Any]) -> None:
         parent = message["parent_header"].get("msg_id")
-        if message["msg_type"] in OUTPUTS and parent in self._recorded | self._adopted.ids:
+        if message["msg_type"] in OUTPUTS and (parent in self._recorded or parent in self._adopted.whole):
             for add in list(self._recorders):
                 try:
                     add(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import os
 from collections.abc import Iterator
@@ -13,24 +14,64 @@ from daifu_ipy.engine.action import ActionResult, Namespace, run_action
 from daifu_ipy.engine.action_code import parse_action
 from daifu_ipy.engine.crash import Crash, CrashFrame, transform_action
 from daifu_ipy.engine.frames import forget, look
-from daifu_ipy.engine.native import stands_aside
+from daifu_ipy.engine.native import barrier_in, stands_aside
 from daifu_ipy.engine.scopes import HIDDEN, scope_of
 from daifu_ipy.repair.frame_record import FrameRecord
 from daifu_ipy.repair.places import label
 from daifu_ipy.repair.recording import user_entries
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""Where the files of this package lie."""
+
 _HIDES = "__tracebackhide__"
 _BOTTOM = "__ipython_bottom__"
 
 
+class Units:
+    """The vaccinated frames of a crash by number. They are captured only as far out as is asked for."""
+
+    def __init__(self, crash: Crash) -> None:
+        self._crash: Crash | None = crash
+        self._known: dict[int, int | None] = {}  # by frame, which lives as long as the crash waits
+
+    def number_of(self, frame: FrameType) -> int | None:
+        """Which of them a frame is."""
+        key = id(frame)
+        if key not in self._known and self._crash is not None:
+            self._known[key] = self._search(self._crash, frame)
+        return self._known.get(key)
+
+    def _search(self, crash: Crash, frame: FrameType) -> int | None:
+        for number in itertools.count():
+            unit = crash.frame(number)
+            if unit is None or unit.frame is frame:
+                return None if unit is None else number
+        return None
+
+    def let_go(self) -> None:
+        """Keep nothing of the crash."""
+        self._crash = None
+        self._known.clear()
+
+
 @dataclass(frozen=True)
 class Level:
-    """One frame and the line that it executes; `unit`: its number among the vaccinated ones, or None."""
+    """One frame, and the line and instruction that it executes."""
 
     frame: FrameType
     line: int
-    unit: int | None
+    lasti: int
+    units: Units
+
+    @property
+    def is_vaccinated(self) -> bool:
+        """Whether its code is; in rare places even such a frame can't go on, and then `unit` is None."""
+        return barrier_in(self.frame.f_code) is not None
+
+    @property
+    def unit(self) -> int | None:
+        """Its number among the vaccinated frames of the crash; None if it is none of them."""
+        return self.units.number_of(self.frame) if self.is_vaccinated else None
 
     @property
     def name(self) -> str:
@@ -40,11 +81,14 @@ class Level:
     @property
     def place(self) -> str:
         """Where it is: ``train, Cell In[3], line 5``."""
+        is_cell = self.name == "<module>" and label(self.frame.f_code.co_filename) is not None
+        return ", ".join([*([] if is_cell else [self.name]), self.file, f"line {self.line}"])
+
+    @property
+    def file(self) -> str:
+        """What a user calls its file or notebook cell."""
         record = FrameRecord(self.frame.f_code.co_filename, self.line, self.name)
-        cell = label(record.filename)
-        where = cell or record.short_filename
-        parts = [self.name] * (cell is None or self.name != "<module>") + [where, f"line {self.line}"]
-        return ", ".join(parts)
+        return label(record.filename) or record.short_filename
 
     @property
     def source(self) -> str:
@@ -53,23 +97,25 @@ class Level:
 
 
 class Levels:
-    """All frames, outermost first, and which one is selected: at first the crashed unit's."""
+    """All frames, outermost first, and which one is selected (`index`): at first the crashed unit's (`crashed`)."""
 
     def __init__(self, crash: Crash) -> None:
         self._crash: Crash | None = crash
-        units = {id(unit.frame): number for number, unit in enumerate(crash.frames)}
-        crashed = crash.frames[0].frame
+        units = self._units = Units(crash)
+        innermost = crash.innermost
+        crashed = innermost.frame if innermost is not None else None
         traceback = crash.stack
         line = traceback.tb_lineno if traceback is not None else crash.restart.line
         self.all: list[Level] = []
         if crashed is not None:
             outer = [*_callers(crash, crashed)][::-1]
-            self.all += [Level(frame, frame.f_lineno, units.get(id(frame))) for frame in outer]
-            self.all.append(Level(crashed, line or crash.restart.line, 0))
-        self.index = len(self.all) - 1
+            self.all += [Level(frame, frame.f_lineno, frame.f_lasti, units) for frame in outer]
+            lasti = traceback.tb_lasti if traceback is not None else crashed.f_lasti
+            self.all.append(Level(crashed, line or crash.restart.line, lasti, units))
+        self.index = self.crashed = len(self.all) - 1
         inner = traceback.tb_next if traceback is not None else None
         entries = [entry for entry in user_entries(inner) if not _hides(entry.tb_frame)]
-        self.all += [Level(entry.tb_frame, entry.tb_lineno, None) for entry in entries]
+        self.all += [Level(entry.tb_frame, entry.tb_lineno, entry.tb_lasti, units) for entry in entries]
 
     @property
     def selected(self) -> Level:
@@ -117,6 +163,7 @@ class Levels:
         """Keep nothing of the frames, nor the copies of variables that looking at them has left in them."""
         while self.all:
             forget(self.all.pop().frame)
+        self._units.let_go()
         self._crash = None
 
 
@@ -133,14 +180,16 @@ def _bound(code: str) -> list[str]:
 
 def _callers(crash: Crash, crashed: FrameType) -> Iterator[FrameType]:
     """Who called the crashed unit, innermost first: without our own frames, and those of IPython around a cell."""
-    cells = {unit.unit.plain.co_filename for unit in crash.frames if unit.unit.is_notebook_cell}
-    units = {id(unit.frame) for unit in crash.frames}
+    cells = {barrier.unit.plain.co_filename for barrier in crash.barriers if barrier.unit.is_notebook_cell}
+    hiding: dict[int, bool] = {}  # by code: to list the variables of a large one takes time
     frame = crashed.f_back
     while frame is not None:
         code = frame.f_code
-        stands_for_cell = code.co_name == "<module>" and code.co_filename in cells and id(frame) not in units
+        stands_for_cell = code.co_name == "<module>" and code.co_filename in cells and barrier_in(code) is None
         if not (_is_ours(frame) or stands_aside(frame) or stands_for_cell):
-            hides = _hides(frame)
+            if id(code) not in hiding:
+                hiding[id(code)] = _HIDES in code.co_varnames
+            hides = look(frame, _HIDES) if hiding[id(code)] else None
             if hides == _BOTTOM:
                 return
             if not hides:
@@ -149,7 +198,7 @@ def _callers(crash: Crash, crashed: FrameType) -> Iterator[FrameType]:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(_OURS) or frame.f_code.co_name.startswith(HIDDEN)
+    return frame.f_code.co_filename.startswith(OURS) or frame.f_code.co_name.startswith(HIDDEN)
 
 
 def _hides(frame: FrameType) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import selectors
 import signal
 import socket
@@ -109,18 +110,18 @@ def wait(
         Called with the held requests, at first and each time after messages were looked for.
     """
     pumps = kernel is not None and kernel.problem is None and threading.current_thread() is threading.main_thread()
-    with stop_is_a_message(inbox, kernel), contextlib.ExitStack() as stack:
+    with stop_is_a_message(inbox, kernel) as listen, contextlib.ExitStack() as stack:
         held = None
         if kernel is not None and pumps:
             held = _guarded(stack.enter_context, kernel.hold())
-        return _until_answered(crash, inbox, obey, kernel, held, tick)
+        return _until_answered(crash, inbox, obey, kernel, held, tick, listen)
 
 
 @contextlib.contextmanager
-def stop_is_a_message(inbox: Inbox, kernel: Kernel | None = None) -> Iterator[None]:
+def stop_is_a_message(inbox: Inbox, kernel: Kernel | None = None) -> Iterator[Callable[[], object]]:
     """While this is open, the stop button is a message, so that it can't strike between two of our own statements.
 
-    It still stops somebody else's handler of a message, if that takes long.
+    It still stops somebody else's handler of a message, if that takes long. What this gives makes it so again.
     """
 
     def stopped(*_: Any) -> None:
@@ -129,17 +130,29 @@ def stop_is_a_message(inbox: Inbox, kernel: Kernel | None = None) -> Iterator[No
             raise KeyboardInterrupt
         inbox.put({"kind": "sigint"})
 
-    with _sigint(stopped):
-        yield
+    with _sigint(stopped) as listen:
+        yield listen
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """While this is open, the stop button raises `KeyboardInterrupt`: around the program's own code, and nothing else.
 
-    It may be raised by the end of the `with` statement, too.
+    It may be raised by the end of the `with` statement, too. Pressed again at once, the button does what it did before
+    the block: the program's code may have ended by then. Pressed later it raises again, as code may ignore the first.
     """
-    with _sigint(signal.default_int_handler):
+    before, stopped_at = signal.getsignal(signal.SIGINT), -math.inf
+
+    def stop(*at: Any) -> None:
+        nonlocal stopped_at
+        now = time.monotonic()
+        if now - stopped_at < SLOW and callable(before):
+            before(*at)
+            return
+        stopped_at = now
+        raise KeyboardInterrupt
+
+    with _sigint(stop):
         yield
 
 
@@ -150,23 +163,26 @@ def _until_answered(
     kernel: Kernel | None,
     held: Held | None,
     tick: Callable[[Held], object] | None,
+    listen: Callable[[], object],
 ) -> Repair | SameHere:
     if held is not None and tick is not None:
         _guarded(tick, held)
     while crash.decision is None:
-        if _process_ends(kernel):  # the program's own clean-up may run before
-            return Repair(then=Abort())
-        message = inbox.get()
-        if message is not None:
-            answer = _guarded(obey, message)
-            if answer is not None:
-                return answer
-        elif held is not None and _pumped(held, inbox):
-            if tick is not None:
-                _guarded(tick, held)
-        else:
-            held = None  # if it failed, it will fail again: messages may still come by a subshell
-            inbox.wait(LOOKS_EVERY)
+        with contextlib.suppress(KeyboardInterrupt):  # one that struck as an action ended, before all was as it had been
+            listen()
+            if _process_ends(kernel):  # the program's own clean-up may run before
+                return Repair(then=Abort())
+            message = inbox.get()
+            if message is not None:
+                answer = _guarded(obey, message)
+                if answer is not None:
+                    return answer
+            elif held is not None and _pumped(held, inbox):
+                if tick is not None:
+                    _guarded(tick, held)
+            else:
+                held = None  # if it failed, it will fail again: messages may still come by a subshell
+                inbox.wait(LOOKS_EVERY)
     return crash.decision
 
 
@@ -194,12 +210,13 @@ def _guarded(call: Callable[[T], R], argument: T) -> R | None:
 
 
 @contextlib.contextmanager
-def _sigint(handler: Callable[..., Any]) -> Iterator[None]:
+def _sigint(handler: Callable[..., Any]) -> Iterator[Callable[[], object]]:
+    """Have SIGINT handled so; gives what sets the handler again."""
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: None
         return
     before = signal.signal(signal.SIGINT, handler)
     try:
-        yield
+        yield lambda: signal.signal(signal.SIGINT, handler)
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)

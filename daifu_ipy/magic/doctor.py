@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import platform
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from IPython.core.magic_arguments import magic_arguments, parse_argstring
 from daifu_ipy.engine.managers import manager_by_api
 from daifu_ipy.engine.selftest import patches_work
 from daifu_ipy.frontends.choose import ON_CRASH, Environment
+from daifu_ipy.frontends.hello import NO_ANSWER, hello
+from daifu_ipy.frontends.kernel import Kernel
+from daifu_ipy.frontends.panel import SCRIPT
 from daifu_ipy.magic.answers import failures
 from daifu_ipy.magic.protect import listed
 from daifu_ipy.magic.rehearsal import rehearse
@@ -59,7 +63,7 @@ def findings(runner: Runner) -> Iterator[Finding]:
     yield from _others(runner.shell)
     yield from _reloading(runner.shell)
     yield from _torch(runner.shell.user_ns)
-    yield Finding("front ends", "the prompt; this version has no panel")
+    yield from _panel()
     yield from (Finding("internal error", f"{text}: please report it", "do") for text in failures())
 
 
@@ -111,6 +115,26 @@ def _answers(runner: Runner) -> Iterator[Finding]:
     else:
         why = "this kernel's request does not allow to ask (stdin)" if here.in_kernel else "stdin is no terminal"
         yield Finding("answers", f"{text}, since {why}. Rules answer without a person: c.Daifu.rules, --rules", "do")
+
+
+def _panel() -> Iterator[Finding]:
+    kernel = Kernel.here()
+    if kernel is None:
+        yield Finding("panel", "none here: it needs a Jupyter kernel")
+    elif importlib.util.find_spec("anywidget") is None:
+        yield Finding("panel", "this kernel's environment lacks anywidget: %pip install anywidget, and restart", "do")
+    elif not SCRIPT.is_file():
+        yield Finding("panel", "its page part was not built: npm ci && npm run build in labextension", "do")
+    elif kernel.problem is not None:
+        yield Finding("panel", f"{kernel.problem}; the prompt answers", "do")
+    elif hello.problem is not None:
+        yield Finding("panel", hello.problem, "do")
+    elif hello.answered:
+        yield Finding("panel", f"{_versions('anywidget')}; a page has shown that it can show it")
+    elif not hello.was_asked:
+        yield Finding("panel", f"{_versions('anywidget')}; a page is asked when a protected cell starts")
+    else:
+        yield Finding("panel", NO_ANSWER, "do")
 
 
 def _tracers() -> Iterator[Finding]:

@@ -10,10 +10,13 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from daifu_ipy.engine.crash import set_action_transform
-from daifu_ipy.engine.managers import settings
+from daifu_ipy.engine.managers import manager_by_api, settings
 from daifu_ipy.engine.vaccinate import unvaccinate
+from daifu_ipy.frontends.choose import ASKERS, ON_CRASH, Asker, Environment
+from daifu_ipy.frontends.hello import hello
+from daifu_ipy.frontends.panel import Panel
 from daifu_ipy.magic.commands import overview, run_command
-from daifu_ipy.magic.manager import CrashManager
+from daifu_ipy.magic.manager import CellSettings, CrashManager
 from daifu_ipy.magic.namespaces import forget_pdb, local_scope, teach_pdb
 from daifu_ipy.magic.options import Daifu, cell_options
 from daifu_ipy.magic.reloading import Reloading
@@ -45,7 +48,9 @@ class Extension:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.daifu = Daifu(parent=shell)
-        self.manager = CrashManager(self.daifu, shell)
+        self.panel = Panel(hello, self.translate_cell)
+        self.asker = Asker("panel", lambda environment: environment.has_panel, self.panel, yields=True)
+        self.manager = CrashManager(self.daifu, shell, self.panel.has_shown)
         self.runner = Runner(shell, self.daifu, self.manager)
         self.magics = DaifuMagics(shell, self.runner)
         self.reloading = Reloading(self.runner)
@@ -63,6 +68,16 @@ class Extension:
     def _coming(self) -> None:
         move_last(self.shell.ast_transformers, self.cells)
 
+    def _starts(self, cell: CellSettings) -> None:
+        """A page is asked whether it can show the panel, where a crash may be asked about there."""
+        asks = manager_by_api() is None and "panel" in ON_CRASH[cell.on_crash]
+        if asks and Environment.detect().allows_stdin:
+            self.panel.cell_starts()
+
+    def translate_cell(self, text: str) -> str:
+        """A cell's text as IPython runs it."""
+        return str(self.shell.transform_cell(text))
+
     def install(self) -> None:
         """Register everything."""
         shell = self.shell
@@ -79,6 +94,11 @@ class Extension:
         set_action_transform(self.translate)
         shell.get_local_scope = local_scope
         teach_pdb()
+        if getattr(shell, "kernel", None) is not None:
+            ASKERS.insert(0, self.asker)
+            settings.on_closed.append(self.panel.finished)
+            self.runner.on_start.append(self._starts)
+            shell.events.register("pre_run_cell", self.panel.cell_runs)
         self.reloading.install()
         self.reminder.install()
         self.daifu.observe(lambda _: self.manager.forget_plain(), ["rules", "answer"])
@@ -97,6 +117,11 @@ class Extension:
         settings.default = self._default
         settings.intercept = self._intercept
         _drop(settings.on_closed, self.manager.report)
+        _drop(settings.on_closed, self.panel.finished)
+        if self.asker in ASKERS:
+            ASKERS.remove(self.asker)
+            shell.events.unregister("pre_run_cell", self.panel.cell_runs)
+        self.panel.close()
         _drop(settings.on_release, self.release)
         set_action_transform(None)
         self.reloading.remove()

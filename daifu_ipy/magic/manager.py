@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TextIO
@@ -61,10 +61,12 @@ class CrashManager:
         The traits.
     shell
         Its execution count tells one run of a plain cell from the next.
+    is_shown
+        Whether a front end that has shown a crash says itself what was done about it.
     """
 
-    def __init__(self, daifu: Daifu, shell: Any) -> None:
-        self._daifu, self._shell = daifu, shell
+    def __init__(self, daifu: Daifu, shell: Any, is_shown: Callable[[Crash], bool] = lambda crash: False) -> None:
+        self._daifu, self._shell, self._is_shown = daifu, shell, is_shown
         self._settings: weakref.WeakKeyDictionary[Barrier, CellSettings] = weakref.WeakKeyDictionary()
         self._of_plain_cell: tuple[int, CellSettings] | None = None
         self._by_rule: weakref.WeakSet[Crash] = weakref.WeakSet()
@@ -77,10 +79,10 @@ class CrashManager:
 
     def settings_of(self, crash: Crash) -> CellSettings:
         """Those of the cell that is running; where none is, as in a thread, those of where a function was protected."""
-        known = [frame for frame in crash.frames if frame.barrier in self._settings]
-        cells = [frame for frame in known if frame.unit.is_notebook_cell]
-        for frame in [*cells[:1], *([] if running.get() else known[-1:])]:
-            return self._settings[frame.barrier]
+        known = [barrier for barrier in crash.barriers if barrier in self._settings]
+        cells = [barrier for barrier in known if barrier.unit.is_notebook_cell]
+        for barrier in [*cells[:1], *([] if running.get() else known[-1:])]:
+            return self._settings[barrier]
         return running.get() or self._plain()
 
     def now(self) -> CellSettings:
@@ -134,8 +136,8 @@ class CrashManager:
             notify(self._daifu.on_crash, crash, lambda text: print(text, file=output))
 
     def report(self, crash: Crash, repair: Repair | None, seconds: float, outcome: str) -> None:
-        """Say in one line of the cell's output what was done; a rule has said it already."""
-        if outcome != "recovered" or repair is None or crash in self._by_rule:
+        """Say in one line of the cell's output what was done; a rule, and a panel, say it themselves."""
+        if outcome != "recovered" or repair is None or crash in self._by_rule or self._is_shown(crash):
             return
         with _printing_to(self.settings_of(crash).output):
             print(report_line(crash, repair))

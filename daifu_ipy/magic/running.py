@@ -110,6 +110,7 @@ class Runner:
     remembered: Remembered = field(default_factory=Remembered)  # vaccinated by ``%daifu vaccinate``
     born: weakref.WeakSet[Barrier] = field(default_factory=weakref.WeakSet)  # of ``%%daifu`` cells
     said: set[tuple[str, str]] = field(default_factory=set)  # what runs plainly, and why, in cells that nobody marked
+    on_start: list[Callable[[CellSettings], object]] = field(default_factory=list)  # told when a cell starts
 
     def number(self) -> int:
         """A number by which the statements ask for their cell."""
@@ -168,6 +169,8 @@ class _Cell:
     def prepare(self, frame: FrameType) -> Callable[[], Any]:
         settings = CellSettings.of(self.options, self.runner.daifu)
         running.set(settings)
+        for tell in self.runner.on_start:
+            tell(settings)
         protection = self._protect(frame.f_globals)
         self.runner.manager.adopt(protection.barriers(), settings)
         shown = Shown.of(self.tree, _interactivity(frame, self.runner.shell))

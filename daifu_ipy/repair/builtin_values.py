@@ -8,13 +8,14 @@ import functools
 import reprlib
 import types
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import getattr_static
 from itertools import islice
 from typing import Any, TypeAlias
 
 _MAX_ITEMS = 6
 _MAX_BITS = 512
+_STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 _GENERATED = frozenset({dataclasses.__file__, reprlib.__file__})  # where the wrapper of a dataclass's repr is made
 
@@ -152,13 +153,26 @@ def _module(value: types.ModuleType, limit: int, part: Part | None) -> str:
     return f"<module {vars_of(value).get('__name__', '?')}>"
 
 
+def mro_of(kind: type) -> tuple[type, ...]:
+    """A class and those that it derives from, whatever its metaclass makes of that."""
+    bases: tuple[type, ...] = type.__dict__["__mro__"].__get__(kind)
+    return bases
+
+
+def class_vars(kind: type) -> Mapping[str, Any]:
+    """A class's own attributes, as they lie there."""
+    members: Mapping[str, Any] = type.__dict__["__dict__"].__get__(kind)
+    return members
+
+
 def vars_of(value: object) -> dict[str, Any]:
     """An instance's own attributes, whatever its class makes of that; without a plain dict, none."""
-    try:
-        state = object.__getattribute__(value, "__dict__")
-    except Exception:  # it has none, or its class has a property of that name
-        return {}
-    return state if type(state) is dict else {}
+    for base in mro_of(type(value)):
+        found = class_vars(base).get("__dict__")
+        if found is not None:  # a property of that name is code of the class's author
+            state = found.__get__(value) if type(found) in _STORED else None
+            return state if type(state) is dict else {}
+    return {}
 
 
 def arguments_of(error: BaseException) -> tuple[Any, ...]:

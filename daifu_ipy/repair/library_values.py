@@ -11,25 +11,32 @@ from daifu_ipy.repair.builtin_values import Part, listed, vars_of
 from daifu_ipy.repair.deadline import ask
 
 LIBRARIES = frozenset({"torch", "numpy", "cupy", "jax", "jaxlib", "tensorflow", "pandas", "polars", "pyarrow"})
-_ARRAYS = frozenset({"Tensor", "EagerTensor", "Variable", "ndarray", "Array", "ArrayImpl", "FakeTensor"})
-_TABLES = frozenset({"DataFrame", "Series", "Index", "LazyFrame", "Table"})
+ARRAYS = frozenset({"Tensor", "EagerTensor", "Variable", "ndarray", "Array", "ArrayImpl", "FakeTensor"})
+TABLES = frozenset({"DataFrame", "Series", "Index", "LazyFrame", "Table"})
 _COLUMNS = 6
 
 
 def library_text(value: object, item: Part) -> str | None:
     """Describe a value of a known library; None for others. Of arrays only what is known without their data."""
-    kind = type(value)
-    for base in kind.__mro__:
-        if str(base.__module__).partition(".")[0] in LIBRARIES and base.__name__ in _BY_NAME:
-            return _described(_BY_NAME[base.__name__], value, item)
-    return None
+    base = library_base(value)
+    return None if base is None else _described(_BY_NAME[base], value, item)
+
+
+def library_base(value: object) -> str | None:
+    """The name of the class of a known library that a value's class is, or derives from."""
+    found = (base.__name__ for base in type(value).__mro__ if is_of_library(base) and base.__name__ in _BY_NAME)
+    return next(found, None)
+
+
+def is_of_library(kind: type) -> bool:
+    """Whether a class is a known library's own."""
+    return str(kind.__module__).partition(".")[0] in LIBRARIES
 
 
 def _described(describe: Callable[[Any, Part], str], value: object, item: Part) -> str:
     """A class that derives from a library's may have attributes of its own making: foreign code."""
     kind = type(value)
-    is_own = str(kind.__module__).partition(".")[0] in LIBRARIES
-    return describe(value, item) if is_own else ask(kind, lambda: describe(value, item))
+    return describe(value, item) if is_of_library(kind) else ask(kind, lambda: describe(value, item))
 
 
 def array_text(value: Any, item: Part = str) -> str:
@@ -104,8 +111,8 @@ def _loader(value: Any, item: Part) -> str:
 
 
 _BY_NAME: dict[str, Callable[[Any, Part], str]] = {
-    **dict.fromkeys(_ARRAYS, array_text),
-    **dict.fromkeys(_TABLES, _table),
+    **dict.fromkeys(ARRAYS, array_text),
+    **dict.fromkeys(TABLES, _table),
     "Module": _module,
     "Optimizer": _optimizer,
     "LRScheduler": _scheduler,

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from textwrap import dedent
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from daifu_ipy.engine.crash import position_of
@@ -90,14 +90,15 @@ def user_entries(entry: TracebackType | None) -> Iterator[TracebackType]:
 
 def _waits(entry: TracebackType) -> bool:
     """Whether a frame only waits for its unfinished procedure."""
-    span = _span(entry)
+    span = span_at(entry.tb_frame.f_code, entry.tb_lasti)
     return span is not None and barrier_in(entry.tb_frame.f_code) is not None and is_injected(span)
 
 
-def _span(entry: TracebackType) -> Span | None:
+def span_at(code: CodeType, lasti: int) -> Span | None:
+    """Where in the source an instruction stands; None if the code was compiled without columns."""
     try:
-        return position_of(entry.tb_frame.f_code, max(entry.tb_lasti, 0))
-    except CannotResume:  # compiled without columns
+        return position_of(code, max(lasti, 0))
+    except CannotResume:
         return None
 
 
@@ -123,20 +124,48 @@ def _record(step: _Step, settings: _Settings, namespace: Mapping[str, Any] | Non
     if not first and is_library(code.co_filename):
         source = linecache.getline(code.co_filename, line, frame.f_globals)
         return replace(bare, library=True, source=one_line(source, settings.width))
+    try:
+        site = site_of(frame, line, span_at(code, entry.tb_lasti))
+    except ChangedSource:
+        return replace(bare, note="its source has changed since")
+    if site is None:
+        return bare
+    local = dict(frame.f_locals) if namespace is None else namespace
+    return _with_source(replace(bare, variables=site.values(local, frame, settings.width)), site, settings)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a frame executes: the lines of its source, the span of the node, and the statement if it can be told.
+
+    `exact`: the span is that of the instruction; else it is the whole line.
+    """
+
+    lines: list[str]
+    span: Span
+    found: Executing | None
+    exact: bool
+
+    def values(self, local: Mapping[str, Any], frame: FrameType, width: int) -> tuple[tuple[str, str], ...]:
+        """What the statement names, each with a summary of its value now; `local` are the frame's variables."""
+        return () if self.found is None else _variables(self.found, self.lines, local, frame, width)
+
+
+def site_of(frame: FrameType, line: int, span: Span | None) -> Site | None:
+    """Find what a frame executes in a line, or at a span that is known; None where there is no such line.
+
+    Raises
+    ------
+    ChangedSource
+        If the source is not the one that the code was compiled from.
+    """
     text = _text(frame)
     lines = _split(text)
     if not 0 < line <= len(lines) or not text:
-        return bare
-    known = _span(entry)
-    span = known or _whole_line(lines, line)
-    try:
-        found = executing(text, native_code(code), span)
-    except ChangedSource:
-        return replace(bare, note="its source has changed since")
-    local = dict(frame.f_locals) if namespace is None else namespace
-    variables = () if found is None else _variables(found, lines, local, frame, settings.width)
-    exact = found is not None and known is not None
-    return _with_source(replace(bare, variables=variables), lines, found, span, exact, settings)
+        return None
+    known = span or _whole_line(lines, line)
+    found = executing(text, native_code(frame.f_code), known)
+    return Site(lines, known if found is None else found.span, found, span is not None and found is not None)
 
 
 def _text(frame: FrameType) -> str:
@@ -169,14 +198,13 @@ def _says_little(name: str, text: str, texts: list[tuple[str, str]]) -> bool:
     return text.endswith(_CLASS_ONLY) and any(other.startswith(f"{name}.") for other, _ in texts)
 
 
-def _with_source(
-    record: FrameRecord, lines: list[str], found: Executing | None, span: Span, exact: bool, settings: _Settings
-) -> FrameRecord:
+def _with_source(record: FrameRecord, site: Site, settings: _Settings) -> FrameRecord:
     """The record with the lines around its node, cut to the width, and the node marked in them."""
-    span, scope = (found.span, found.scope) if found is not None else (span, _ANY_SCOPE)
+    lines, span, found = site.lines, site.span, site.found
+    scope = _ANY_SCOPE if found is None else found.scope
     shown = [(number, _tidy(lines[number - 1])) for number in _window(lines, span, scope, settings.context)]
     indent = _common_indent([text for _, text in shown])
-    marks = _marks(lines, span, indent) if exact and found is not None and _says_more(found) else []
+    marks = _marks(lines, span, indent) if site.exact and found is not None and _says_more(found) else []
     room = settings.width - _MARGIN
     start = max(next((last for _, _, last in marks), 0) - room + 3, 0)
     context = [(number, _cut(text[indent:], start if number == span[0] else 0, room)) for number, text in shown]
@@ -185,7 +213,7 @@ def _with_source(
         record,
         source=one_line(lines[record.line - 1], settings.width),
         context=tuple(context),
-        executing=one_line(segment(lines, span), settings.width) if exact else "",
+        executing=one_line(segment(lines, span), settings.width) if site.exact else "",
         marks=tuple((n, max(a, 0), b) for n, a, b in seen if b > a and any(n == number for number, _ in context)),
     )
 

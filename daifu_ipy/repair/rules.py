@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from daifu_ipy.engine.repairs import Repair
 from daifu_ipy.repair import places
 from daifu_ipy.repair.deadline import one_budget
-from daifu_ipy.repair.items import frame_in_loop, standing
+from daifu_ipy.repair.in_a_row import Place, Row, next_row, place_of
+from daifu_ipy.repair.items import frame_in_loop
 from daifu_ipy.repair.rule import Rule
 from daifu_ipy.repair.rule_text import RuleError, parse_repair, parse_rules
 from daifu_ipy.repair.summary import error_text
@@ -21,8 +22,6 @@ __all__ = ["Report", "Rule", "RuleError", "Rules", "SameHere", "read_rules"]
 
 RuleSource: TypeAlias = Rule | str | Mapping[str, Any] | Iterable["RuleSource"] | None
 """A rule, rules in text form, a rule in JSON form, or several of these."""
-
-_Place: TypeAlias = tuple[int, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -61,14 +60,6 @@ def print_milestones(report: Report, show: Callable[[Report], object] = print) -
         show(report)
 
 
-@dataclass
-class _Row:
-    """How often in a row one statement failed again, and where its loops stood then."""
-
-    count: int
-    standing: tuple[object, ...]
-
-
 @dataclass(eq=False)
 class _Use:
     """One rule, and what became of it; `on_trial`: added with an answer that may be refused yet."""
@@ -76,7 +67,7 @@ class _Use:
     rule: Rule
     number: int
     count: int = 0
-    rows: dict[_Place, _Row] = field(default_factory=dict)
+    rows: dict[Place, Row] = field(default_factory=dict)
     on_trial: bool = False
 
 
@@ -172,17 +163,18 @@ class Rules:
 
     def _choose(self, crash: CrashView, asked: _Asked) -> tuple[_Use, Repair, int] | None:
         """The first rule that may answer, what it answers, and the how manieth time in a row."""
+        place = place_of(crash)
         for use in tuple(self._uses):
             if use in asked.refused or not use.rule.matches(crash):
                 continue
             repair = _repair(use.rule, crash)
             if repair is None:
                 continue
-            row = _row(use, crash, repair.frame)
+            row = next_row(use.rows.get(place), crash, repair.frame)
             with self._lock:  # not while rules are matched: that may run the program's code
                 if _may(use, row):
                     use.count += 1
-                    use.rows[_place(crash)] = row
+                    use.rows[place] = row
                     asked.last = use
                     return use, repair, row.count
         return None
@@ -193,14 +185,9 @@ class Rules:
             self._uses.remove(use)
 
 
-def _may(use: _Use, row: _Row) -> bool:
+def _may(use: _Use, row: Row) -> bool:
     limit, most = use.rule.limit, use.rule.most_in_a_row
     return (limit is None or use.count < limit) and (most is None or row.count <= most)
-
-
-def _place(crash: CrashView) -> _Place:
-    restart = crash.restart
-    return threading.get_ident(), restart.filename, restart.unit, restart.line
 
 
 def _repair(rule: Rule, crash: CrashView) -> Repair | None:
@@ -209,15 +196,6 @@ def _repair(rule: Rule, crash: CrashView) -> Repair | None:
         return rule.repair
     frame = frame_in_loop(crash)
     return None if frame is None else replace(rule.repair, frame=frame)
-
-
-def _row(use: _Use, crash: CrashView, frame: int) -> _Row:
-    """The use that this crash would be in a row at its place."""
-    before, stands = use.rows.get(_place(crash)), standing(crash, frame)
-    again = crash.failed_again(frame)
-    if before is None or again is False or (again is None and before.standing != stands):
-        return _Row(1, stands)
-    return _Row(before.count + 1, stands)
 
 
 def _named(use: _Use) -> str:

@@ -13,7 +13,8 @@ from daifu_ipy.repair.statement import Executing, Span, own_part, segment, span_
 
 _MAX_NAMES = 12
 _MAX_KEYS = 10_000
-_MISSING = object()
+MISSING = object()
+"""Stands for a value that there is none of, or that can't be read without running code."""
 _UNINTERESTING = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 _INLINED = (ast.ListComp, ast.SetComp, ast.DictComp) if sys.version_info >= (3, 12) else ()
@@ -46,7 +47,7 @@ def statement_values(
     values: dict[str, tuple[Span, Any]] = {}
     for node in _expressions(found, inner):
         value = _value(node, variables, module)
-        if value is not _MISSING and not issubclass(type(value), _UNINTERESTING):  # isinstance may run its code
+        if value is not MISSING and not issubclass(type(value), _UNINTERESTING):  # isinstance may run its code
             values.setdefault(segment(lines, span_of(node)), (span_of(node), value))
         if len(values) == _MAX_NAMES:
             break
@@ -74,23 +75,32 @@ def _bound_inside(statement: ast.stmt) -> set[str]:
 def _value(node: ast.AST, variables: Mapping[str, Any], module: Mapping[str, Any]) -> Any:
     match node:
         case ast.Name(id=name):
-            return variables[name] if name in variables else module.get(name, _MISSING)
+            return variables[name] if name in variables else module.get(name, MISSING)
         case ast.Constant(value=value):
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
             return -value
         case ast.Attribute(value=base, attr=name):
-            return _attribute(_value(base, variables, module), name)
+            return attribute(_value(base, variables, module), name)
         case ast.Subscript(value=base, slice=index):
             return _item(_value(base, variables, module), _value(index, variables, module))
-    return _MISSING
+    return MISSING
 
 
-def _attribute(value: Any, name: str) -> Any:
+def value_of(text: str, variables: Mapping[str, Any], module: Mapping[str, Any]) -> Any:
+    """What a name, attribute or item stands for (``self.net``); `MISSING` if reading it would run code."""
+    try:
+        return _value(ast.parse(text, mode="eval").body, variables, module)
+    except (SyntaxError, ValueError):
+        return MISSING
+
+
+def attribute(value: Any, name: str) -> Any:
+    """An attribute, read from where it is stored; `MISSING` where that would run code."""
     from pure_eval import CannotEval, getattr_static
 
-    if value is _MISSING:
-        return _MISSING
+    if value is MISSING:
+        return MISSING
     try:
         return getattr_static(value, name)  # type: ignore[no-untyped-call]
     except CannotEval:  # a property, or nothing that lies in a dict or a slot
@@ -101,13 +111,13 @@ def _item(value: Any, key: Any) -> Any:
     """An item of a built-in container. pure_eval gets this step only: whole expressions it would also add and sort."""
     from pure_eval import CannotEval, Evaluator
 
-    if value is _MISSING or key is _MISSING or (type(value) is dict and len(value) > _MAX_KEYS):
-        return _MISSING
+    if value is MISSING or key is MISSING or (type(value) is dict and len(value) > _MAX_KEYS):
+        return MISSING
     step = ast.Subscript(ast.Name("value", ast.Load()), ast.Name("key", ast.Load()), ast.Load())
     try:
         return Evaluator({"value": value, "key": key})[step]
     except CannotEval:
-        return _MISSING
+        return MISSING
 
 
 def _part_of_module(value: Any, name: str) -> Any:
@@ -115,7 +125,7 @@ def _part_of_module(value: Any, name: str) -> Any:
     torch = sys.modules.get("torch")
     base = getattr(getattr(torch, "nn", None), "Module", None)
     if not isinstance(base, type) or not issubclass(type(value), base):
-        return _MISSING
+        return MISSING
     state = vars_of(value)
     parts = (state.get(part) for part in _MODULE_PARTS)
-    return next((dict.__getitem__(part, name) for part in parts if isinstance(part, dict) and name in part), _MISSING)
+    return next((dict.__getitem__(part, name) for part in parts if isinstance(part, dict) and name in part), MISSING)

@@ -276,4 +276,4 @@ def test_looking_imports_nothing():
     shown = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
     )
-    assert shown.stdout == "Environment(in_kernel=False, allows_stdin=False, is_tty=False) []\n"
+    assert shown.stdout == "Environment(in_kernel=False, allows_stdin=False, is_tty=False, has_panel=False) []\n"

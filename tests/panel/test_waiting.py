@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -103,6 +104,45 @@ def test_stop_is_a_message_but_where_the_program_runs(inbox, crash):
     assert wait(crash, inbox, obey) is SKIP
     assert seen == ["begin", "run", "sigint", "end"]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_stop_again_as_an_action_ends(inbox, crash, monkeypatch):
+    """It strikes before the handler is as it was: neither this one nor the next ends the wait."""
+    seen, original, strikes = [], signal.signal, []
+
+    def struck(number, handler):
+        if strikes:
+            strikes.pop()
+            signal.raise_signal(signal.SIGINT)
+        return original(number, handler)
+
+    def obey(message):
+        seen.append(message["kind"])
+        if message["kind"] == "run":
+            with contextlib.suppress(KeyboardInterrupt), interruptible():
+                monkeypatch.setattr(signal, "signal", struck)
+                strikes.append(1)
+                if message["stop"]:
+                    signal.raise_signal(signal.SIGINT)
+        if message["kind"] == "begin":
+            signal.raise_signal(signal.SIGINT)
+        return answers(message)
+
+    for message in ({"stop": True}, {"stop": False}):
+        inbox.put({"kind": "run", **message})
+        inbox.put({"kind": "begin"})
+    threading.Timer(0.05, inbox.put, [{"kind": "end"}]).start()
+    assert wait(crash, inbox, obey) is SKIP
+    assert seen.count("sigint") == 3  # the second of the first action, and that of each "begin"
+
+
+def test_an_action_that_ignores_the_first_stop_gets_the_second(inbox, monkeypatch):
+    monkeypatch.setattr("daifu_ipy.frontends.waiting.SLOW", 0)
+    with stop_is_a_message(inbox), pytest.raises(KeyboardInterrupt), interruptible():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert inbox.get() is None
 
 
 def test_stop_before_the_wait(inbox, crash):
