@@ -1,0 +1,89 @@
+"""The panel outlives the page: reloads, second tabs, closed notebooks, a network that is gone."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.browser.test_waiting import CELL, COUNT, COUNTED, LATER, MEND, MESSAGE, crash
+
+
+def test_a_reload_of_a_saved_notebook(lab):
+    notebook, panel = crash(lab)
+    panel.type_action("half = 'typed'")
+    notebook.saved()
+    notebook.reload()
+    panel = notebook.panel(1).waits(MESSAGE)
+    expect(panel.part("console-input")).to_contain_text("half = 'typed'")
+    expect(notebook.dock().root).to_be_hidden()
+    mend(panel)
+    panel.ends("Recovered")
+    expect(panel.part("output")).to_contain_text(COUNTED)
+    notebook.screenshot("reloaded")
+
+
+def test_a_reload_of_an_unsaved_notebook_shows_the_dock(lab):
+    notebook, panel = crash(lab, *LATER)
+    panel.replace("squares[number]", "number**2")
+    notebook.reload()
+    dock = notebook.dock().waits(MESSAGE)
+    expect(dock.part("editor")).to_contain_text("number**2")
+    notebook.screenshot("dock")
+    dock.operate()
+    dock.ends("surgery")
+    expect(dock.part("output")).to_contain_text(COUNTED)
+    notebook.screenshot("dock-recovered")
+
+
+def test_a_second_tab(lab):
+    notebook, panel = crash(lab)
+    notebook.saved()
+    other = notebook.second_tab()
+    second = other.panel(1).waits(MESSAGE)
+    panel.act(MEND)
+    expect(second.entries).to_have_count(1)
+    second.choose("pass")
+    panel.ends("Recovered")
+    expect(notebook.output(1)).to_contain_text(COUNTED)
+
+
+def test_a_crash_while_no_page_is_open(lab):
+    start = """import pathlib, time
+print("started")
+while not pathlib.Path("crash-now").exists():
+    time.sleep(0.01)
+done = []"""
+    notebook = lab.open(COUNT, CELL.replace("done = []", start))
+    notebook.run_all()
+    expect(notebook.output(1)).to_contain_text("started")
+    notebook.saved()
+    notebook.page.close()
+    (lab.server.root / "crash-now").touch()
+    again = notebook.second_tab()
+    panel = again.any_panel().waits(MESSAGE)
+    again.screenshot("opened-after-the-crash")
+    mend(panel)
+    panel.ends("Recovered")
+    expect(panel.part("output")).to_contain_text(COUNTED)
+
+
+def test_the_network_is_gone_and_back(lab):
+    notebook, panel = crash(lab)
+    lab.context.set_offline(True)
+    notebook.screenshot("offline")
+    lab.context.set_offline(False)
+    mend(panel.waits(MESSAGE))
+    panel.ends("Recovered")
+
+
+def test_a_closed_notebook_is_opened_again(lab):
+    notebook, _ = crash(lab)
+    notebook.close()
+    notebook.open_again()
+    panel = notebook.any_panel().waits(MESSAGE)
+    mend(panel)
+    panel.ends("Recovered")
+
+
+def mend(panel):
+    panel.act(MEND)
+    panel.choose("pass")
