@@ -252,6 +252,8 @@ class Crash:
         The exception; None once the crash is closed.
     refusal
         Why the last repair could not be applied, or None.
+    refused
+        That repair.
     acted
         The actions that ran before the repair was decided, and ended well; those that only look are left out.
     """
@@ -270,6 +272,7 @@ class Crash:
         self._waiting: Iterator[CrashFrame] | None = None
         self._capturing = threading.RLock()
         self.refusal: str | None = None
+        self.refused: Repair | None = None
         self.acted: tuple[Action, ...] = ()
         self.summary = f"{type(exception).__name__}: {_one_line(exception)}"
         self.restart = innermost.restart
@@ -394,10 +397,10 @@ class Crash:
         """What `decide` was called with."""
         return self._decision
 
-    def reopen(self, refusal: str) -> None:
-        """Ask again after a refusal."""
+    def reopen(self, refusal: str, repair: Repair) -> None:
+        """Ask again after this repair was refused."""
         with _lock:
-            self.refusal = refusal
+            self.refusal, self.refused = refusal, repair
             self._decision = None
             self._decided.clear()
 

@@ -329,7 +329,7 @@ def _ask(crash: Crash, manager: Manager) -> Decision:
         if repair == refused:
             return Decision(repair, reason=f"refused twice: {reason}")
         refused = repair
-        crash.reopen(reason)
+        crash.reopen(reason, repair)
 
 
 def _why(error: BaseException) -> str:
@@ -390,7 +390,7 @@ def _opname(code: CodeType, lasti: int) -> str:
 
 
 def _close(crash: Crash, repair: Repair | None, seconds: float, outcome: str, keep: CrashFrame | None = None) -> None:
-    for tell in () if rehearsing.get() else settings.on_closed:
+    for tell in () if rehearsing.get() else tuple(settings.on_closed):
         with contextlib.suppress(Exception, KeyboardInterrupt):  # what was decided stands, whoever fails to hear of it
             tell(crash, repair, seconds, outcome)
     crash.close(outcome, keep)

@@ -24,7 +24,9 @@ AT_ONCE = COMMS | {
     "is_complete_request",
     "history_request",
 }
-"""What is handled while a cell is blocked: it changes no state of the program, and front ends wait for it."""
+"""What is handled while a cell is blocked, as front ends wait for it. But for messages to the program's own comms and
+widgets, whose handlers are its own code, it changes no state of the program.
+"""
 
 BEATS_EVERY = 1.0
 """Seconds after which front ends are told again that the cell is running: an idle kernel may be stopped."""
@@ -170,10 +172,6 @@ class Held:
         self._kernel._publish_status("idle", "shell", parent=self._parent[1])
         self._belong_to((kept.ident, kept.message))
         self._adoptions.whole[msg_id] = kept
-
-    def forget(self, msg_id: str) -> None:
-        """As `adopt`: what becomes of its text is not the kernel's business."""
-        self.adopt(msg_id)
 
     def run_after(self, msg_id: str) -> None:
         """This request, and those after it, run in any case: an error of the running cell aborts only those before.

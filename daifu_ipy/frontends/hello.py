@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from daifu_ipy.frontends.waiting import Decidable, Inbox
 
 if TYPE_CHECKING:
     from daifu_ipy.frontends.panel_widget import Greeting
+
+_log = logging.getLogger(__name__)
 
 PATIENCE = 5.0
 """Seconds in which a page that can show widgets has said hello, wherever it is."""
@@ -63,6 +66,17 @@ class Hello:
         if self.problem is not None:
             return False
         self._waiting.append(inbox)
+        try:
+            self._wait(crash, inbox, kernel)
+        except Exception as error:  # somebody else may still be asked
+            _log.exception("no page can be asked whether it shows the panel")
+            self.problem = _why(error)
+        finally:
+            self._waiting.remove(inbox)
+        self._is_in_vain = not self.answered
+        return self.answered or crash.decision is not None
+
+    def _wait(self, crash: Decidable, inbox: Inbox, kernel: Kernel) -> None:
         ends = time.monotonic() + (LESS_PATIENCE if self._was_in_vain else PATIENCE)
         on_main = threading.current_thread() is threading.main_thread()
         with kernel.hold() if on_main else contextlib.nullcontext() as held:
@@ -70,9 +84,6 @@ class Hello:
                 inbox.wait(LOOKS_EVERY) if held is None else held.pump(LOOKS_EVERY, inbox)
                 while inbox.get() is not None:  # the stop button
                     pass
-        self._waiting.remove(inbox)
-        self._is_in_vain = not self.answered
-        return self.answered or crash.decision is not None
 
     def give_up(self) -> str:
         """Nobody has answered; what is to be said about that, if it is the first time."""

@@ -9,6 +9,8 @@ from typing import Any
 MAX_SIZE = 1_000_000
 """Characters that are kept."""
 
+NOT_KEPT = "(no longer kept)"
+
 SHOWN = ("image/png", "image/jpeg", "image/svg+xml", "text/html", "text/plain")
 """The representations that a panel shows."""
 
@@ -98,9 +100,21 @@ class KeptOutput:
     def _replaced(self, item: dict[str, Any]) -> bool:
         for known in (*self._first, *self._last):
             if item and known.get("id") == item["id"]:
-                known["data"] = item["data"]
+                self._change(known, item["data"])
                 return True
         return False
+
+    def _change(self, known: dict[str, Any], data: dict[str, Any]) -> None:
+        """Replace its data, unless they are too large beside the rest of its half."""
+        is_first = any(one is known for one in self._first)
+        size = (self._size if is_first else self._last_size) - _size(known)
+        known["data"] = data
+        if size + _size(known) > self._half:
+            known["data"] = {"text/plain": NOT_KEPT}
+        if is_first:
+            self._size = size + _size(known)
+        else:
+            self._last_size = size + _size(known)
 
 
 def _item(kind: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Kernel:
         self._adopted = Adoptions()
         self._recorders: list[Callable[[dict[str, Any]], object]] = []
         self._recorded: set[str] = set()
-        self._watches = False
+        self._unwatch: Callable[[], object] = lambda: None
 
     @classmethod
     def here(cls) -> Kernel | None:
@@ -55,6 +55,13 @@ class Kernel:
         with contextlib.suppress(Exception):
             return request_of(self.kernel.get_parent("shell"))
         return None
+
+    def first_request(self) -> Request | None:
+        """The one that the running cell began with: its output may belong to another since."""
+        request, first = self.request(), self._adopted.first
+        if request is None or first is None or request.msg_id not in self._adopted.whole:
+            return request
+        return request_of(first[1])
 
     @property
     def is_ending(self) -> bool:
@@ -98,10 +105,9 @@ class Kernel:
             Ends it.
         """
         request = self.request()
-        if not self._watches:
-            self._watches = True
-            self._watch_output()
         if not self._recorders:
+            self._unwatch()
+            self._unwatch = self._watch_output()
             self._recorded.clear()
         if request is not None:
             self._recorded.add(request.msg_id)
@@ -110,6 +116,8 @@ class Kernel:
         def undo() -> None:
             with contextlib.suppress(ValueError):
                 self._recorders.remove(add)
+            if not self._recorders:
+                self._unwatch()
 
         return undo
 
@@ -121,8 +129,8 @@ class Kernel:
         if hasattr(type(comm), "_reply_subshell_for"):
             comm._reply_subshell_for = lambda data, default: default
 
-    def _watch_output(self) -> None:
-        """Output of every kind passes `Session.send` on its way to the iopub socket."""
+    def _watch_output(self) -> Callable[[], object]:
+        """Output of every kind passes `Session.send` on its way to the iopub socket. Gives what ends it."""
         session, kernel, send = self.kernel.session, self.kernel, self.kernel.session.send
 
         def watched(stream: Any, *args: Any, **kwargs: Any) -> Any:
@@ -132,6 +140,14 @@ class Kernel:
             return message
 
         session.send = watched
+
+        def unwatch() -> None:
+            if vars(session).get("send") is watched:  # nobody has put himself before it
+                del session.send
+                if session.send != send:
+                    session.send = send
+
+        return unwatch
 
     def _seen(self, message: dict[str, Any]) -> None:
         parent = message["parent_header"].get("msg_id")

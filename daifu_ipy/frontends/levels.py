@@ -112,10 +112,21 @@ class Levels:
             self.all += [Level(frame, frame.f_lineno, frame.f_lasti, units) for frame in outer]
             lasti = traceback.tb_lasti if traceback is not None else crashed.f_lasti
             self.all.append(Level(crashed, line or crash.restart.line, lasti, units))
+        self._looked: set[int] = set()
         self.index = self.crashed = len(self.all) - 1
         inner = traceback.tb_next if traceback is not None else None
         entries = [entry for entry in user_entries(inner) if not _hides(entry.tb_frame)]
         self.all += [Level(entry.tb_frame, entry.tb_lineno, entry.tb_lasti, units) for entry in entries]
+
+    @property
+    def index(self) -> int:
+        """Which of them is selected."""
+        return self._index
+
+    @index.setter
+    def index(self, index: int) -> None:
+        self._index = index
+        self._looked.add(index)
 
     @property
     def selected(self) -> Level:
@@ -161,8 +172,10 @@ class Levels:
 
     def let_go(self) -> None:
         """Keep nothing of the frames, nor the copies of variables that looking at them has left in them."""
-        while self.all:
-            forget(self.all.pop().frame)
+        for number, level in enumerate(self.all):
+            if number >= self.crashed or number in self._looked:  # not the others: it takes long for large frames
+                forget(level.frame)
+        self.all.clear()
         self._units.let_go()
         self._crash = None
 

@@ -6,21 +6,23 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from daifu_ipy.engine.crash import Crash
 from daifu_ipy.engine.repairs import Repair
+from daifu_ipy.frontends.held import Held
 from daifu_ipy.frontends.kept_output import KeptOutput
 from daifu_ipy.frontends.kernel import Kernel
 from daifu_ipy.frontends.panel_end import End, waits_text
-from daifu_ipy.frontends.panel_rerun import Cell
+from daifu_ipy.frontends.panel_rerun import Cell, Running
 from daifu_ipy.frontends.panel_session import PanelSession
 from daifu_ipy.frontends.panel_widget import CrashPanel
-from daifu_ipy.frontends.prompt import running_shell
 from daifu_ipy.frontends.waiting import Inbox
 
 STALE = ("action", "decide", "rerun", "section")
 """What was asked for in the belief that it would come before the repair, and must not follow it."""
+NOT_RUN = "the changed cell was not run"
 TOO_LATE = "another repair was tried meanwhile, so this was not done"
 
 
@@ -33,25 +35,29 @@ class OpenPanel:
         What waits.
     kernel
         The kernel that this process is.
-    started
-        When the cell started (`time.time`).
+    running
+        The cell that runs; its text is replaced where the crash recovers by that of a re-run.
     translate
         From the text of a notebook cell to the Python that runs.
     others
         Gives the other crashes that wait, for the state.
+    publisher
+        Displays what it gets in the running cell's output.
     """
 
     def __init__(
         self,
         crash: Crash,
         kernel: Kernel,
-        started: float,
+        running: Running,
         translate: Callable[[str], str],
         others: Callable[[], list[dict[str, Any]]],
+        publisher: Any,
     ) -> None:
         self.crash_id, self.inbox = uuid.uuid4().hex, Inbox()
         self.summary = crash.summary
-        self._kernel, self._lock = kernel, threading.Lock()
+        self._kernel, self._lock, self._running, self._publisher = kernel, threading.Lock(), running, publisher
+        self._widget: CrashPanel | None = None
         self._final: dict[str, Any] | None = None
         self._kept = KeptOutput()
         self._forget_output: Callable[[], None] = lambda: None
@@ -60,11 +66,10 @@ class OpenPanel:
             crash,
             self._send,
             crash_id=self.crash_id,
-            cell=_blocked_cell(kernel, started, translate),
+            cell=_blocked_cell(kernel, running, translate),
             others=others,
             shown_again=self.show,
         )
-        self._widget = CrashPanel(self._received, self.crash_id)
         try:
             self.show()
         except BaseException:
@@ -74,13 +79,34 @@ class OpenPanel:
     def show(self) -> None:
         """Display it in the cell's output area, or once more if that is a new one."""
         self._display_id = uuid.uuid4().hex
-        _display({"text/plain": self._waits, **self._widget.bundle}, self._display_id)
+        self._display(self._bundle(self._open_widget()))
+
+    def tick(self, held: Held) -> None:
+        """Look whether pages can still reach it, and for requests that are held."""
+        self._stay_open()
+        self.session.tick(held)
+
+    def _bundle(self, widget: CrashPanel) -> dict[str, Any]:
+        return {"text/plain": self._waits, **widget.bundle}
+
+    def _open_widget(self) -> CrashPanel:
+        if self._widget is not None and self._widget.is_open:
+            return self._widget
+        if self._widget is not None:
+            self._widget.close()
+        self._widget = CrashPanel(self._received, self.crash_id)
+        return self._widget
+
+    def _stay_open(self) -> None:
+        """A page, or the program, may have closed it: another takes its place, as the crash still waits."""
+        if self._final is None and self._widget is not None and not self._widget.is_open:
+            self._display(self._bundle(self._open_widget()), update=True)
 
     def refused(self) -> None:
         """The crash is asked about again. What pages have sent meanwhile was meant for how things stood before."""
         waiting = []
         while (message := self.inbox.get()) is not None:
-            if message.get("kind") in STALE:
+            if message.get("kind") in STALE or "revert" in message:
                 self._reply(message, error=TOO_LATE)
             else:
                 waiting.append(message)
@@ -91,31 +117,40 @@ class OpenPanel:
     def finish(self, crash: Crash, repair: Repair | None, outcome: str) -> None:
         """It is over: say what was done. To be called before the crash is closed."""
         end = self._end(crash, repair, outcome)
+        if outcome == "recovered" and self.session.new_text is not None:
+            self._running.code = self.session.new_text
         final = self.session.end(end)
         with self._lock:
             self._final = final
         while (message := self.inbox.get()) is not None:
             self._late(message)
         self._send({"kind": "state", "state": final})
-        _display(end.bundle, self._display_id, update=True)
+        self._display(end.bundle, update=True)
         self._forget_output = self._kernel.record(self._kept.add)
 
     def close(self) -> None:
         """Take it from all pages."""
         self._forget_output()
-        self._widget.close()
+        if self._widget is not None:
+            self._widget.close()
         self.inbox.close()
 
     def _end(self, crash: Crash, repair: Repair | None, outcome: str) -> End:
         elsewhere = repair is not None and not self.session.has_sent(repair)
-        remark = "decided outside of the panel" if elsewhere else ""
+        remarks = ["decided outside of the panel"] * elsewhere + [NOT_RUN] * self.session.left_out
         seconds = time.perf_counter() - self.session.answered_at
-        return End.of(crash, repair, outcome, seconds, remark, 1 if elsewhere else self.session.times)
+        times = 1 if elsewhere else self.session.times
+        return End.of(crash, repair, outcome, seconds, self.session.progress, ", ".join(remarks), times)
 
     # messages
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._widget.send_plainly(message)
+        self._stay_open()
+        if self._widget is not None:
+            self._widget.send_plainly(message)
+
+    def _display(self, bundle: dict[str, Any], *, update: bool = False) -> None:
+        self._publisher.publish(data=bundle, metadata={}, transient={"display_id": self._display_id}, update=update)
 
     def _reply(self, message: dict[str, Any], error: str = "", **result: Any) -> None:
         if message.get("id") is not None:
@@ -144,13 +179,8 @@ class OpenPanel:
             self._reply(message, error=f"it is over: {final['end']['text']}")
 
 
-def _blocked_cell(kernel: Kernel, started: float, translate: Callable[[str], str]) -> Cell | None:
+def _blocked_cell(kernel: Kernel, running: Running, translate: Callable[[str], str]) -> Cell | None:
     """The notebook cell that this thread blocks."""
     request = kernel.request()
     is_main = threading.current_thread() is threading.main_thread()
-    return Cell(request, started, translate) if request is not None and is_main else None
-
-
-def _display(bundle: dict[str, Any], display_id: str, *, update: bool = False) -> None:
-    publisher = running_shell().display_pub
-    publisher.publish(data=bundle, metadata={}, transient={"display_id": display_id}, update=update)
+    return Cell(replace(request, code=running.code), running.started, translate) if request and is_main else None

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from daifu_ipy.engine.managers import settings
 from daifu_ipy.engine.repairs import Repair
 from daifu_ipy.frontends.hello import Hello
 from daifu_ipy.frontends.kernel import Kernel
+from daifu_ipy.frontends.panel_rerun import Running
 from daifu_ipy.frontends.terminal import CannotAsk
 from daifu_ipy.frontends.waiting import Inbox, stop_is_a_message, wait
 from daifu_ipy.repair.rules import SameHere
@@ -36,18 +38,28 @@ class Panel:
         Knows whether there are any.
     translate
         From the text of a notebook cell to the Python that runs.
+    publisher
+        Gives what displays in the running cell's output.
     """
 
-    def __init__(self, hello: Hello, translate: Callable[[str], str] = str) -> None:
-        self._hello, self._translate = hello, translate
+    def __init__(self, hello: Hello, translate: Callable[[str], str], publisher: Callable[[], Any]) -> None:
+        self._hello, self._translate, self._find_publisher = hello, translate, publisher
+        self._publisher = publisher()
         self._open: dict[Crash, OpenPanel] = {}
         self._ended: list[OpenPanel] = []
         self._shown: weakref.WeakSet[Crash] = weakref.WeakSet()
-        self._started = time.time()
+        self._running = Running("", time.time(), "")
+        self._is_over = False
+        self.cell_runs()
 
     def cell_runs(self, info: object = None) -> None:
-        """A cell begins to run: what a restart from scratch would lose is counted from here."""
-        self._started = time.time()
+        """A cell begins to run, unless another runs it: what a restart from scratch would lose is counted from here."""
+        kernel = Kernel.here()
+        request = kernel.first_request() if kernel is not None else None
+        msg_id, code = (request.msg_id, request.code) if request is not None else ("", "")
+        if not msg_id or msg_id != self._running.msg_id:
+            self._running = Running(msg_id, time.time(), code)
+            self._publisher = self._find_publisher()  # not one that captures, as around an action
 
     def cell_starts(self) -> None:
         """A protected cell starts, whose crashes may be asked about here."""
@@ -80,7 +92,7 @@ class Panel:
             opened = self._opened(crash, kernel)
         else:
             opened.refused()
-        answer = wait(crash, opened.inbox, opened.session.obey, kernel, opened.session.tick)
+        answer = wait(crash, opened.inbox, opened.session.obey, kernel, opened.tick)
         opened.session.answered(answer)
         return answer
 
@@ -89,7 +101,9 @@ class Panel:
             from daifu_ipy.frontends.open_panel import OpenPanel
 
             self._close_ended()
-            opened = OpenPanel(crash, kernel, self._started, self._translate, lambda: self._others(crash))
+            opened = OpenPanel(
+                crash, kernel, self._running, self._translate, lambda: self._others(crash), self._publisher
+            )
         except Exception as error:
             raise CannotAsk(f"the panel can't be shown: {type(error).__name__}: {error}") from error
         self._open[crash] = opened
@@ -108,11 +122,16 @@ class Panel:
             self._tell_others(crash)
         except Exception:
             _log.exception("the panel could not say what was done")
+        if self._is_over and not self._open:
+            self.close()
 
     def close(self) -> None:
-        """Take what is over from all pages, and ask none any more."""
+        """Take what is over from all pages, and ask none any more. What is open goes on until it is answered."""
+        self._is_over = True
         self._close_ended()
         self._hello.forget()
+        if not self._open and self.finished in settings.on_closed:
+            settings.on_closed.remove(self.finished)
 
     def has_shown(self, crash: Crash) -> bool:
         """Whether a crash has, or had, a panel, which says what was done about it."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from daifu_ipy.frontends.kept_output import NOT_KEPT
+
 MOST_ENTRIES = 100
 MOST_RICH = 2_000_000
 """Characters of pictures and the like."""
-
-NOT_KEPT = "(no longer kept)"
 
 Entry = dict[str, Any]
 NOTHING: Entry = {"level": None, "code": "", "stdout": "", "value": None, "error": None, "note": None, "rich": []}

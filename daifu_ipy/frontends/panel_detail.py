@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daifu_ipy.engine.native import barrier_in, native_code
 from daifu_ipy.frontends.drafts import first_line, present_text
@@ -17,6 +18,9 @@ from daifu_ipy.frontends.prompt import running_shell
 from daifu_ipy.repair.deadline import one_budget
 from daifu_ipy.repair.recording import Site, site_of, span_at
 from daifu_ipy.repair.statement import ChangedSource, own_part
+
+if TYPE_CHECKING:
+    from daifu_ipy.frontends.panel_rerun import Cell
 
 MOST_TEXT = 500_000
 
@@ -31,6 +35,7 @@ class Text:
     """A text for the editor: what it is called, where its file has it, and why it can't be changed, if so.
 
     `key` stands for the code that it is the text of: what is typed for one frame is there for all that run the same.
+    `translate` makes Python of it: of a notebook cell with its magics.
     """
 
     key: str
@@ -38,6 +43,7 @@ class Text:
     text: str
     first_line: int
     why_not: str = ""
+    translate: Callable[[str], str] = str
 
 
 def key_of(code: CodeType) -> str:
@@ -46,14 +52,31 @@ def key_of(code: CodeType) -> str:
     return f"{plain.co_qualname}, {plain.co_filename}:{plain.co_firstlineno}"
 
 
-def text_of_frame(levels: Levels) -> Text:
-    """The text of the selected frame's function, or notebook cell."""
+def text_of_frame(levels: Levels, cell: Cell | None = None) -> Text:
+    """The text of the selected frame's function, or notebook cell: as it was typed, where that is known."""
     unit, frame = levels.unit, levels.selected.frame
     code = frame.f_code
     text = present_text(unit, code if code.co_name != "<module>" else frame)
     first = first_line(unit, native_code(code)) if unit is not None or code.co_name != "<module>" else 1
     why_not = _too_long(text) if unit is not None else why_fixed(code, text)
-    return Text(key_of(code), levels.selected.name, text[:MOST_TEXT], first, why_not)
+    made = Text(key_of(code), levels.selected.name, text[:MOST_TEXT], first, why_not)
+    if cell is None or unit is None or not unit.unit.is_notebook_cell or why_not:
+        return made
+    return replace(made, text=_as_typed(text, cell), translate=cell.translate)
+
+
+def _as_typed(text: str, cell: Cell) -> str:
+    """A cell's text before it was translated, line by line; after a surgery at least its ``%%daifu`` line."""
+    typed = cell.request.code
+    with contextlib.suppress(Exception):  # of somebody's input transformer
+        same = cell.translate(typed).strip() == text.strip()
+        if same and len(typed.strip().splitlines()) == len(text.strip().splitlines()):
+            return typed
+    first, end, rest = text.partition("\n")
+    with contextlib.suppress(ValueError, SyntaxError):
+        line = ast.literal_eval(first)
+        return f"{line}{end}{rest}" if isinstance(line, str) and line.startswith("%%daifu") else text
+    return text
 
 
 def text_of_function(name: str, code: CodeType) -> Text:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from daifu_ipy.engine.crash import Crash
 from daifu_ipy.engine.repairs import Repair
-from daifu_ipy.repair.items import frame_at
 from daifu_ipy.repair.places import label
 from daifu_ipy.repair.summary import error_message, one_line, type_name
 from daifu_ipy.repair.view import CrashView
 
 MAX_MESSAGE = 300
+MOST_COUNTERS = 4
 STYLE = "font-family: var(--jp-ui-font-family, sans-serif); font-size: var(--jp-ui-font-size1, 13px); padding: 2px 0"
 
 WAITS = "The run waits for a repair in its panel. Without one: daifu_ipy.pending() in a subshell console."
@@ -47,14 +48,21 @@ class End:
 
     @classmethod
     def of(
-        cls, crash: CrashView, repair: Repair | None, outcome: str, seconds: float, remark: str = "", times: int = 1
+        cls,
+        crash: Crash,
+        repair: Repair | None,
+        outcome: str,
+        seconds: float,
+        progress: Sequence[Mapping[str, Any]] = (),
+        remark: str = "",
+        times: int = 1,
     ) -> End:
-        """Describe it; to be called before the crash is closed."""
+        """Describe it, with the loops of a panel's state; to be called before the crash is closed."""
         error = crash.exception
-        done = f" by {repair.in_words}" if repair is not None and outcome == "recovered" else ""
+        done = f" by {_in_words(crash, repair)}" if repair is not None and outcome == "recovered" else ""
         parts = [f"{outcome.capitalize()} {_type(crash)} {place(crash)}{done}"]
         parts += [f"and so at most {times} times here"] * (times > 1)
-        parts += counters(frame_at(crash, repair.frame if repair is not None else 0) or crash)
+        parts += counters(progress)
         parts += [remark] * bool(remark)
         parts += [f"resumed in {milliseconds(seconds)}"] * (outcome == "recovered")
         message = "" if error is None else error_message(error, MAX_MESSAGE)
@@ -91,10 +99,13 @@ def place(crash: CrashView) -> str:
     return one_line(f"at line {restart.line}{unit}{file}", 200)
 
 
-def counters(at: Any) -> Iterator[str]:
-    """The loop variables that are plain integers: ``epoch 3``."""
-    for loop in at.progress:
-        yield from (f"{name} {value}" for name, value in loop.target.items() if type(value) is int)
+def counters(progress: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The loop variables that are plain integers, outermost first: ``epoch 3``; of the loops in a panel's state."""
+    found: dict[str, str] = {}
+    for name, text in (item for loop in progress for item in loop["at"]):
+        if text.removeprefix("-").isdecimal():
+            found.setdefault(name, text)
+    return [f"{name} {text}" for name, text in found.items()][:MOST_COUNTERS]
 
 
 def milliseconds(seconds: float) -> str:
@@ -108,6 +119,11 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes % 60} min"
     return f"{minutes} min" if minutes else f"{seconds:.0f} s"
+
+
+def _in_words(crash: Crash, repair: Repair) -> str:
+    """A repair, with what was typed in the panel before."""
+    return replace(repair, actions=(*crash.acted, *repair.actions)).in_words
 
 
 def _type(crash: CrashView) -> str:

@@ -13,6 +13,9 @@ from daifu_ipy.frontends.levels import Levels
 from daifu_ipy.frontends.panel_detail import Text
 from daifu_ipy.frontends.panel_frames import function_of
 
+SURE = "Abort? The run ends here; what it holds in memory is lost."
+"""Asked because the button stands beside those that lose nothing."""
+
 _RESUMING: tuple[Ending, ...] = (Pass(), Skip(), Continue(), Break(), Return("the value of the expression"))
 
 
@@ -24,7 +27,7 @@ def endings(crash: Crash, levels: Levels, text: Text) -> dict[str, dict[str, Any
     """
     made = {Repair(then=then).word: _resuming(crash, levels, then) for then in _RESUMING}
     made["surgery"] = _surgery(crash, levels, text)
-    made["abort"] = _ending(announce(crash, Abort()).partition(": ")[2])
+    made["abort"] = _ending(announce(crash, Abort()).partition(": ")[2], ask=SURE)
     return made
 
 

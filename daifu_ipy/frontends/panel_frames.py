@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from daifu_ipy.engine.crash import Crash, LoopState, frame_of
+from daifu_ipy.engine.frames import forget
 from daifu_ipy.engine.location import CannotResume
 from daifu_ipy.engine.native import barrier_in
 from daifu_ipy.frontends.levels import Level, Levels
@@ -115,6 +116,8 @@ def _loops_of(level: Level) -> Sequence[LoopState]:
         return frame_of(barrier, level.frame, level.lasti, None, is_outer=True).progress
     except CannotResume:
         return ()
+    finally:
+        forget(level.frame)
 
 
 def _loop(loop: LoopState) -> dict[str, Any]:

@@ -19,6 +19,15 @@ from daifu_ipy.repair.summary import error_text
 NOT_PROTECTED = "this cell's own code is not protected, so that it can't go on with another text"
 
 
+@dataclass
+class Running:
+    """The request that the cell which runs began with, when (`time.time`), and the cell's present text."""
+
+    msg_id: str
+    started: float
+    code: str
+
+
 @dataclass(frozen=True)
 class Cell:
     """The notebook cell that is blocked.
@@ -61,17 +70,22 @@ class Rerun:
 
     def __init__(self, crash: Crash, cell: Cell, request: Request) -> None:
         self.request = request
+        self.changed = cell.request.code != request.code
         self._crash, self._cell = crash, cell
-        self._text = cell.translate(request.code)
-        self._frame = cell.frame_in(crash)
+        self._text, self._frame, self._problem = "", None, NOT_PROTECTED
+        try:
+            self._text = cell.translate(request.code)
+            self._frame = cell.frame_in(crash)
+        except Exception as error:  # of somebody's input transformer
+            self._problem = error_text(error)
 
     def to_json(self) -> dict[str, Any]:
         """It, as the panel's state has it."""
         old, new = self._cell.request.code, self.request.code
         return {
             "msg_id": self.request.msg_id,
-            "changed": old != new,
-            "diff": difference(old, new) if old != new else [],
+            "changed": self.changed,
+            "diff": difference(old, new) if self.changed else [],
             "hours": f"the work of {duration(time.time() - self._cell.started)}",
             **self._outlook(),
         }
@@ -95,7 +109,7 @@ class Rerun:
 
     def _outlook(self, restart_at: str | int | None = None) -> dict[str, Any]:
         if self._frame is None:
-            return {"preview": None, "refusal": {"text": NOT_PROTECTED}}
+            return {"preview": None, "refusal": {"text": self._problem}}
         try:
             preview = self._crash.preview(self._text, restart_at, self._frame)
             return {"preview": asdict(preview), "refusal": None}

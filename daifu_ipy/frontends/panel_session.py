@@ -17,6 +17,7 @@ from daifu_ipy.frontends.panel_end import End
 from daifu_ipy.frontends.panel_reading import READINGS, Message, level_of, reverted_text, versions_json
 from daifu_ipy.frontends.panel_rerun import Cell, Rerun, rerun_in
 from daifu_ipy.frontends.panel_state import PanelState
+from daifu_ipy.frontends.patience import somebody_works
 from daifu_ipy.frontends.rich_output import captured
 from daifu_ipy.frontends.sections import SECTIONS, sections_of
 from daifu_ipy.frontends.waiting import interruptible
@@ -28,6 +29,8 @@ _log = logging.getLogger(__name__)
 ACTS = "an action runs (the stop button stops it)"
 REPAIRS = "the repair is being made"
 STOP_DECIDES_NOTHING = "The stop button decides nothing: the run waits. Abort ends it."
+BY_ITSELF = ("ping", "state")
+"""What pages ask for without anybody there."""
 AGAIN = "This was refused. Refused again, it would abort the run. Do it?"
 """What the engine does about the same refused repair (law)."""
 
@@ -65,7 +68,7 @@ class PanelSession:
         self._others, self._shown_again = others, shown_again
         self.client = cell.request.client if cell is not None else ""
         self.answered_at, self.times = time.perf_counter(), 1
-        self._state = PanelState(crash)
+        self._state = PanelState(crash, cell)
         self._phase, self._doing, self._version = "waiting", "", 1
         self._overview: dict[str, Any] | None = None
         self._drafts: dict[str, str] = {}
@@ -76,7 +79,7 @@ class PanelSession:
         self._rerun_json: dict[str, Any] | None = None
         self._sent: Repair | None = None
         self._here = self._heard = False
-        self._unknown_refused = crash.refusal is not None
+        self._by_rerun = ""
         self._answer: Repair | SameHere | None = None
 
     # messages
@@ -89,7 +92,8 @@ class PanelSession:
             self._told(kind)
             return None
         try:
-            result = {"ok": True, **self._done(str(kind), message)}
+            with contextlib.nullcontext() if kind in BY_ITSELF else somebody_works():
+                result = {"ok": True, **self._done(str(kind), message)}
         except ValueError as error:
             result = {"ok": False, "error": str(error)}
         except Exception as error:
@@ -117,17 +121,16 @@ class PanelSession:
             self._heard = False
         request = rerun_in(held, self._cell) if self._cell is not None else None
         if request is not None and self._cell is not None:
-            self._rerun = Rerun(self._crash, self._cell, request)
-            self._rerun_json = None
             self.client = request.client
             self._shown_again()
+            self._rerun, self._rerun_json = Rerun(self._crash, self._cell, request), None
         if request is not None or len(held.requests) != self._queued:
             self._queued = len(held.requests)
             self.broadcast()
 
     def refused(self) -> None:
         """The crash is asked about again: what was sent last could not be applied."""
-        self._here = False
+        self._here, self._by_rerun = False, ""
         self._phase, self._doing = "waiting", ""
         self._changed()
 
@@ -135,9 +138,18 @@ class PanelSession:
         """An answer was given, here or elsewhere."""
         self._sent = answer.repair if isinstance(answer, SameHere) else answer
         self.times = (answer.times or 1) if isinstance(answer, SameHere) else 1
-        self._unknown_refused = False
         if not self._here:
             self.answered_at = time.perf_counter()
+
+    @property
+    def new_text(self) -> str | None:
+        """The cell's text that the answer goes on with, if it is that of a re-run."""
+        return self._rerun.request.code if self._rerun is not None and self._by_rerun == "apply" else None
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the cell was run again with another text, and the answer does not heed it."""
+        return self._rerun is not None and self._rerun.changed and not self._by_rerun
 
     def has_sent(self, repair: Repair) -> bool:
         """Whether this is what a page has answered."""
@@ -155,37 +167,23 @@ class PanelSession:
         """The whole of it."""
         if self._overview is None:
             self._overview = self._state.overview()
+        return self._filled(
+            phase=self._phase,
+            doing=self._doing,
+            **self._overview,
+            refusal=self._state.refusal(),
+            queued=self._queued,
+            others=self._others(),
+            rerun=self._rerun_state(),
+            sections=sections_of(self._crash),
+        )
+
+    def _filled(self, **fields: Any) -> dict[str, Any]:
+        """A state with these fields; the others say that there is nothing."""
         return {
             "version": self._version,
             "crash_id": self._crash_id,
-            "phase": self._phase,
-            "doing": self._doing,
-            **self._overview,
-            "refusal": self._state.refusal(),
-            "drafts": self._drafts,
-            "console": self._console.entries,
-            "queued": self._queued,
-            "others": self._others(),
-            "rerun": self._rerun_state(),
-            "sections": sections_of(self._crash),
-            "end": None,
-            "output": {"lost": False, "items": []},
-        }
-
-    def end(self, end: End) -> dict[str, Any]:
-        """The last state; from now on nothing of the crash is held."""
-        self._version += 1
-        try:
-            overview = self._overview or self._state.overview()
-        except Exception:
-            overview = {"crash": {}, "progress": [], "selected": 0}
-        final = {
-            "version": self._version,
-            "crash_id": self._crash_id,
-            "phase": end.outcome,
             "doing": "",
-            **overview,
-            "frames": [],
             "refusal": None,
             "drafts": self._drafts,
             "console": self._console.entries,
@@ -193,11 +191,29 @@ class PanelSession:
             "others": [],
             "rerun": None,
             "sections": [],
-            "end": end.to_json(),
+            "end": None,
             "output": {"lost": False, "items": []},
+            **fields,
         }
+
+    def end(self, end: End) -> dict[str, Any]:
+        """The last state; from now on nothing of the crash is held."""
+        self._version += 1
+        final = self._filled(phase=end.outcome, **{**self._known(), "frames": []}, end=end.to_json())
         self.let_go()
         return final
+
+    @property
+    def progress(self) -> list[dict[str, Any]]:
+        """Where the loops stand, as the state has it."""
+        progress: list[dict[str, Any]] = self._known()["progress"]
+        return progress
+
+    def _known(self) -> dict[str, Any]:
+        try:
+            return self._overview or self._state.overview()
+        except Exception:
+            return {"crash": {}, "progress": [], "selected": 0}
 
     def let_go(self) -> None:
         """Hold nothing of the crash."""
@@ -329,8 +345,7 @@ class PanelSession:
         return self._state.repair(level_of(message), str(fields.pop("word")), **fields)
 
     def _decided(self, repair: Repair, answer: Repair | SameHere, message: Message) -> dict[str, Any]:
-        refused = self._crash.refusal is not None and (repair == self._sent or self._unknown_refused)
-        if refused and not message.get("sure") and not isinstance(repair.then, Abort):
+        if repair == self._crash.refused and not message.get("sure") and not isinstance(repair.then, Abort):
             return {"ask": AGAIN}
         self._answer = answer
         return {}
@@ -341,7 +356,9 @@ class PanelSession:
             raise ValueError("the cell was not run again, or once more since")
         if word == "apply":
             repair = rerun.apply(message.get("restart_at"))
-            return self._decided(repair, repair, message)
+            result = self._decided(repair, repair, message)
+            self._by_rerun = word if self._answer is not None else ""
+            return result
         if word == "forget":
             self._rerun = None
             self.broadcast()
@@ -350,7 +367,7 @@ class PanelSession:
             raise ValueError(f"the answer to a re-run is apply, restart or forget, not {word!r}")
         if not message.get("sure"):
             return {"ask": rerun.question}
-        self._answer = rerun.restart(self._held)
+        self._answer, self._by_rerun = rerun.restart(self._held), word
         return {}
 
     _handlers: ClassVar[dict[str, Callable[[PanelSession, Message], dict[str, Any]]]] = {

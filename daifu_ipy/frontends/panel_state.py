@@ -11,27 +11,31 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daifu_ipy.engine.action import value_shown
 from daifu_ipy.engine.action_show import show_value
 from daifu_ipy.engine.crash import Crash
 from daifu_ipy.engine.repairs import ENDINGS, Abort, Repair, Return, Surgery
-from daifu_ipy.frontends.announce import remarks
 from daifu_ipy.frontends.levels import Level, Levels
 from daifu_ipy.frontends.panel_completion import completions
 from daifu_ipy.frontends.panel_detail import Text, mark, ordered, site, text_of_frame, text_of_function, values
+from daifu_ipy.frontends.panel_end import duration
 from daifu_ipy.frontends.panel_endings import endings
 from daifu_ipy.frontends.panel_frames import TOP_LEVEL, frames, function_of, loops
 from daifu_ipy.frontends.panel_functions import functions
 from daifu_ipy.frontends.panel_statistics import statistics
 from daifu_ipy.frontends.panel_surgery import preview, refusal
 from daifu_ipy.frontends.panel_values import Page, Step, expand, page, value_at
+from daifu_ipy.frontends.patience import patience_here
 from daifu_ipy.frontends.prompt import running_shell
 from daifu_ipy.frontends.typed import problem_of
 from daifu_ipy.repair.deadline import one_budget
 from daifu_ipy.repair.in_a_row import in_a_row
-from daifu_ipy.repair.summary import one_line, raw_message, type_name
+from daifu_ipy.repair.summary import error_text, one_line, raw_message, type_name
+
+if TYPE_CHECKING:
+    from daifu_ipy.frontends.panel_rerun import Cell
 
 MANY_IN_A_ROW = 3
 """As many crashes in a row at one place are worth a remark."""
@@ -48,10 +52,12 @@ class PanelState:
     ----------
     crash
         What waits.
+    cell
+        The notebook cell that is blocked, if it is known.
     """
 
-    def __init__(self, crash: Crash) -> None:
-        self._crash = crash
+    def __init__(self, crash: Crash, cell: Cell | None = None) -> None:
+        self._crash, self._cell = crash, cell
         self._levels = Levels(crash)
         self._since = time.time()
         self._in_a_row = in_a_row.count(crash)
@@ -104,7 +110,9 @@ class PanelState:
     def _remarks(self) -> list[str]:
         many = self._in_a_row >= MANY_IN_A_ROW
         row = [f"crash {self._in_a_row} in a row at this statement: retried so far in vain"] if many else []
-        return [*row, *remarks(self._crash)]
+        patience = patience_here()
+        waits = f"after {duration(patience.seconds)} without an answer: {patience.fallback.word}" if patience else ""
+        return [*row, *([waits] if waits else [])]
 
     # one frame
 
@@ -117,7 +125,7 @@ class PanelState:
     def frame(self, level: int) -> dict[str, Any]:
         """A frame with its text, its variables, and what each ending would do there."""
         selected, levels = self._select(level), self._levels
-        text, found, unit = self._keep(text_of_frame(levels)), site(levels), levels.unit
+        text, found, unit = self._keep(text_of_frame(levels, self._cell)), site(levels), levels.unit
         variables = levels.variables()
         parts = ordered(levels, variables)
         return {
@@ -189,7 +197,7 @@ class PanelState:
         """The text that is edited: what was given out under a key, or else the frame's."""
         self._select(level)
         known = self._texts.get(key or "")
-        return known if known is not None else self._keep(text_of_frame(self._levels))
+        return known if known is not None else self._keep(text_of_frame(self._levels, self._cell))
 
     def preview(
         self, level: int, source: str, restart_at: str | int | None = None, key: str | None = None
@@ -230,7 +238,8 @@ class PanelState:
                 return Repair(then=_returned(str(fields.get("expression") or "None")), frame=unit)
             if kind is Surgery:
                 self._operated = self._text(level, fields.get("key"))
-                return Repair(then=Surgery(fields.get("source") or "", fields.get("restart_at")), frame=unit)
+                source = _translated(self._operated, fields.get("source") or "")
+                return Repair(then=Surgery(source, fields.get("restart_at")), frame=unit)
             return replace(Repair.of(kind), frame=0 if kind is Abort else unit)
         except TypeError as error:
             raise ValueError(str(error)) from None
@@ -258,6 +267,14 @@ class PanelState:
             "note": result.note,
             "rich": rich,
         }
+
+
+def _translated(text: Text, source: Any) -> Any:
+    """The Python of a text; what is no text is refused by `Surgery`."""
+    try:
+        return text.translate(source) if isinstance(source, str) else source
+    except Exception as error:  # of somebody's input transformer
+        raise ValueError(error_text(error, _MAX_LINE)) from None
 
 
 def _returned(expression: str) -> Return:

@@ -24,7 +24,7 @@ def preview(crash: Crash, unit: int, old: Text, source: str, restart_at: str | i
     if source.strip() == old.text.strip():
         return {"refusal": refusal("the text is as it was: nothing would change", old)}
     try:
-        found = crash.preview(source, restart_at, unit)
+        found = crash.preview(old.translate(source), restart_at, unit)
     except Refusal as reason:
         return {"refusal": refusal(str(reason), old)}
     except Exception as error:  # sent as a repair it would abort the run

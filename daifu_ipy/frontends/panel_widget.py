@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import anywidget
 import traitlets
+from comm import get_comm_manager
 
 from daifu_ipy.frontends.kernel import Kernel
 from daifu_ipy.frontends.panel import SCRIPT
@@ -40,6 +41,12 @@ class PageWidget(anywidget.AnyWidget):
             self.send(message)
         except ValueError:
             self.send(sendable(message))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether pages can reach it: a page, or the program, may have closed it."""
+        comm = self.comm
+        return comm is not None and get_comm_manager().comms.get(comm.comm_id) is comm
 
     @property
     def bundle(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,13 +44,53 @@ class Patience:
             if crash.decide(self.fallback):
                 show(f"daifu: nobody answered within {self.seconds:g} s: {self.fallback.word}")
 
-        timer = self.timer(self.seconds, run_out)
-        timer.daemon = True
-        timer.start()
+        clock = _Clock(self, run_out)
+        token = _clock.set(clock)
+        clock.start()
         try:
             yield
         finally:
-            timer.cancel()
+            _clock.reset(token)
+            clock.stop()
+
+
+class _Clock:
+    """The time that is left for an answer."""
+
+    def __init__(self, patience: Patience, run_out: Callable[[], object]) -> None:
+        self.patience, self._run_out = patience, run_out
+
+    def start(self) -> None:
+        """Begin anew."""
+        self._timer = self.patience.timer(self.patience.seconds, self._run_out)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Let it not run out."""
+        self._timer.cancel()
+
+
+_clock: ContextVar[_Clock | None] = ContextVar("daifu_ipy patience", default=None)
+
+
+def patience_here() -> Patience | None:
+    """That with the crash which this thread asks about."""
+    clock = _clock.get()
+    return None if clock is None else clock.patience
+
+
+@contextlib.contextmanager
+def somebody_works() -> Iterator[None]:
+    """Somebody works on the crash that this thread asks about; afterwards all of the time is left again."""
+    clock = _clock.get()
+    if clock is not None:
+        clock.stop()
+    try:
+        yield
+    finally:
+        if clock is not None:
+            clock.start()
 
 
 def seconds_of(text: str | float) -> float:

@@ -168,7 +168,7 @@ def _until_answered(
     if held is not None and tick is not None:
         _guarded(tick, held)
     while crash.decision is None:
-        with contextlib.suppress(KeyboardInterrupt):  # one that struck as an action ended, before all was as it had been
+        with contextlib.suppress(KeyboardInterrupt):  # one that struck just as an action ended
             listen()
             if _process_ends(kernel):  # the program's own clean-up may run before
                 return Repair(then=Abort())

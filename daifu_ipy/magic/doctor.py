@@ -110,7 +110,8 @@ def _answers(runner: Runner) -> Iterator[Finding]:
         yield Finding("answers", f"{text}, not to you", "know")
         return
     cell, here = runner.manager.now(), Environment.detect()
-    if here.can_prompt or not ON_CRASH[cell.on_crash] or cell.rules.rules or runner.manager.replay is not None:
+    answered = not ON_CRASH[cell.on_crash] or cell.rules.rules or runner.manager.replay is not None
+    if here.can_prompt or here.has_panel or answered:
         yield Finding("answers", text)
     else:
         why = "this kernel's request does not allow to ask (stdin)" if here.in_kernel else "stdin is no terminal"

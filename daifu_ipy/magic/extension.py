@@ -48,7 +48,7 @@ class Extension:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.daifu = Daifu(parent=shell)
-        self.panel = Panel(hello, self.translate_cell)
+        self.panel = Panel(hello, self.translate_cell, lambda: shell.display_pub)
         self.asker = Asker("panel", lambda environment: environment.has_panel, self.panel, yields=True)
         self.manager = CrashManager(self.daifu, shell, self.panel.has_shown)
         self.runner = Runner(shell, self.daifu, self.manager)
@@ -117,7 +117,6 @@ class Extension:
         settings.default = self._default
         settings.intercept = self._intercept
         _drop(settings.on_closed, self.manager.report)
-        _drop(settings.on_closed, self.panel.finished)
         if self.asker in ASKERS:
             ASKERS.remove(self.asker)
             shell.events.unregister("pre_run_cell", self.panel.cell_runs)

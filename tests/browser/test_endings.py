@@ -106,6 +106,7 @@ def test_skip_says_what_is_stale(crashed):
 def test_abort(crashed):
     notebook, panel = crashed()
     panel.choose("abort")
+    panel.confirm()
     expect(notebook.output(1)).to_contain_text("Traceback (most recent call last)")
     expect(notebook.output(1)).to_contain_text(f"{CRASH}: {MESSAGE}")
     notebook.ran(1)

@@ -59,6 +59,7 @@ def test_nothing_of_the_program_is_html(lab):
     notebook.screenshot("hostile")
     assert attacked(notebook.page) is None
     panel.choose("abort")
+    panel.confirm()
     expect(notebook.output(1)).to_contain_text("Traceback")
     assert attacked(notebook.page) is None
     notebook.saved()

@@ -87,3 +87,17 @@ def test_a_closed_notebook_is_opened_again(lab):
 def mend(panel):
     panel.act(MEND)
     panel.choose("pass")
+
+
+def test_a_second_crash_of_a_cell_after_a_reload(lab):
+    """Its output goes to a request that this page has never made: the dock shows it."""
+    notebook, _ = crash(lab)
+    notebook.saved()
+    notebook.reload()
+    notebook.panel(1).waits(MESSAGE).choose("skip")
+    dock = notebook.dock().waits(MESSAGE)
+    expect(dock.root).to_contain_text("number = 3")
+    mend(dock)
+    dock.ends("Recovered")
+    expect(dock.part("output")).to_contain_text("counted [0, 1, 9]")
+    expect(notebook.page.locator("body")).not_to_contain_text("The kernel was restarted")

@@ -45,6 +45,7 @@ def test_later_cells_of_run_all_wait_and_run_in_order(lab):
 def test_later_cells_of_run_all_are_given_up_after_an_abort(lab):
     notebook, panel = crash(lab, *LATER)
     panel.choose("abort")
+    panel.confirm()
     expect(notebook.output(1)).to_contain_text("IndexError")
     for number in (2, 3):
         expect(notebook.prompt(number)).to_have_text("[ ]:")

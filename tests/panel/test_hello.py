@@ -101,6 +101,18 @@ def test_what_can_not_be_shown_is_asked_about_at_the_prompt(plain):
     plain.run("panel_widget.SCRIPT = kept")
 
 
+def test_a_kernel_that_can_not_be_read_while_a_page_is_asked(plain):
+    plain.run("hello.hello.answered = False; hello.hello._close()\nfrom daifu_ipy.frontends.held import Held")
+    plain.run("kept = Held.pump\ndef broken(*_): raise OSError('no socket')\nHeld.pump = broken")
+    plain.shows_widgets = False
+    cell = plain.cell(CELL)
+    answer(plain, "skip")
+    assert plain.reply(cell)["status"] == "ok"
+    plain.run("Held.pump = kept; hello.hello._asked_at = -1000")
+    assert plain.value("hello.hello._waiting") == []
+    plain.shows_widgets = True
+
+
 def test_unloading_gives_everything_back(plain):
     plain.run("%unload_ext daifu_ipy")
     left = "[a.name for a in __import__('daifu_ipy.frontends.choose', fromlist=['x']).ASKERS]"

@@ -89,3 +89,16 @@ def test_one_that_is_too_large_is_not_kept():
     items = kept(display("a"), display("b" * 5000), display("c"), limit=1000)
     assert [item.get("data", {}).get("text/plain") for item in items] == ["a", None, "c"]
     assert "not kept: 1 pieces" in items[1]["text"]
+
+
+def test_updates_that_grow_stay_within_the_bound():
+    """As of a picture that is drawn again and again, also where it is among the first."""
+    for before in (0, 50):
+        many = [display("m" * 10) for _ in range(before)]
+        output = KeptOutput(400)
+        for message in [*many, display("a", "x"), *(display("b" * n, "x", "update_display_data") for n in (100, 5000))]:
+            output.add(message)
+        assert sum(len(item["data"]["text/plain"]) for item in output.items if "data" in item) < 400 + 20
+        assert {"data": {"text/plain": "(no longer kept)"}} in output.items
+        output.add(display("short", "x", "update_display_data"))
+        assert {"data": {"text/plain": "short"}} in output.items

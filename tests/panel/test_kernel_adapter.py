@@ -136,7 +136,7 @@ def test_adopt_one_and_another_and_fail(kernel):
     one, two = kernel.execute("log.append('never')"), kernel.execute("log.append('never')")
     kernel.ask(f"held.adopt({one!r})")
     kernel.ask("print('to the first')")
-    kernel.ask(f"held.forget({two!r})")
+    kernel.ask(f"held.adopt({two!r})")
     kernel.tell(END)
     assert kernel.reply(cell)["status"] == "error"
     assert [kernel.reply(request)["status"] for request in (one, two)] == ["aborted", "aborted"]

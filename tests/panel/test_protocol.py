@@ -58,7 +58,9 @@ def test_action_then_pass(page):
     assert page.decide("pass")["ok"]
     assert page.reply(cell)["status"] == "ok"
     assert printed(page, cell) == WHOLE  # and nothing of the action
-    assert page.ended()["text"].startswith("Recovered ValueError at line 4 by pass, epoch 2, resumed in ")
+    assert page.ended()["text"].startswith(
+        "Recovered ValueError at line 4 by 1 action, then pass, epoch 2, resumed in "
+    )
 
 
 def test_what_is_displayed(page):
@@ -95,6 +97,24 @@ def test_surgery(page):
     assert page.reply(cell)["status"] == "ok"
     assert printed(page, cell) == "seen [7, 7, 77, 7]\n"
     assert "by surgery" in page.ended()["text"]
+
+
+def test_the_editor_has_the_cells_own_text(page):
+    """With its magics as they were typed; what is typed there is translated as a cell is."""
+    text = CELL.replace("seen = []", "seen = []\nhere = %pwd").replace("!= 2", "not in (1, 2)")
+    cell = page.crash(text)
+    detail = page.ask("frame", level=page.state()["selected"])["frame"]
+    assert (detail["text"], detail["mark"]["line"]) == (text, 5)
+    previewed = page.ask("preview", level=detail["level"], source=text.replace("seven", "77"), key=detail["key"])
+    assert previewed["preview"]["line"] == 5
+    assert not any("get_ipython" in line for line in previewed["diff"])
+    new = text.replace("print(", "there = %pwd\nprint(there == here, ").replace("not in (1, 2)", "!= 2")
+    page.decide("surgery", source=new, key=detail["key"])
+    page.until(lambda: len(page.panels) == 2)
+    assert page.ask("frame", level=page.state()["selected"])["frame"]["text"].startswith("%%daifu\nseen = []\n")
+    page.decide("skip")
+    assert page.reply(cell)["status"] == "ok"
+    assert printed(page, cell) == "True seen [7, 7, 7]\n"
 
 
 def test_abort_aborts_what_waits(page):
@@ -241,7 +261,7 @@ def test_a_decision_from_elsewhere_closes_it(page):
     cell = page.crash(CELL)
     page.act("go.set()")
     assert page.reply(cell)["status"] == "ok"
-    assert "by skip" in page.ended()["text"]
+    assert "by 1 action, then skip" in page.ended()["text"]
     assert "outside of the panel" in page.ended()["text"]
 
 
@@ -327,6 +347,20 @@ def test_a_rerun_whose_text_can_not_be_taken(page):
     assert [m["content"]["ename"] for m in page.of(again, "error")] == ["SyntaxError"]
 
 
+def test_the_work_that_would_be_lost_is_that_of_the_running_cell(page):
+    """Also of a plain one that calls a protected function, and where it runs another cell in between."""
+    back = "from daifu_ipy.frontends.choose import ASKERS\nASKERS[0].ask._running.started -= 7200\n"
+    page.run(f"{back}import daifu_ipy\ndef work(): return int('q')\ndaifu_ipy.vaccinate(work)")
+    for text, wanted in (("work()", False), (f"{back}get_ipython().run_cell('1')\nwork()", True)):
+        page.shown.clear()
+        cell = page.crash(text)
+        again = page.cell(text)
+        asked = page.until(lambda: page.state()["rerun"])
+        assert (" h " in asked["hours"]) is wanted
+        page.decide("return", expression="1")
+        assert [page.reply(request)["status"] for request in (cell, again)] == ["ok", "ok"]
+
+
 def test_two_reruns(page):
     cell, first, _ = rerun(page, CELL)
     second = page.cell(AGAIN)
@@ -336,6 +370,37 @@ def test_two_reruns(page):
     page.ask("rerun", msg_id=second, answer="apply")
     assert [page.reply(request)["status"] for request in (cell, first, second)] == ["ok"] * 3
     assert printed(page, second) == "seen [7, 7, 77, 7]\n"
+
+
+def test_what_was_forgotten_is_another_text_still(page):
+    """Also for the cell's next crash: the text that runs is the one it is compared with."""
+    twice = CELL.replace("!= 2", "not in (1, 2)")
+    changed = twice.replace('"seven"', '"77"')
+    cell = page.crash(twice)
+    again = page.cell(changed)
+    page.until(lambda: page.state()["rerun"])
+    page.ask("rerun", msg_id=again, answer="forget")
+    page.decide("skip")
+    page.until(lambda: len(page.panels) == 2)
+    third = page.cell(changed)
+    asked = page.until(lambda: page.state()["rerun"])
+    assert asked["changed"]
+    page.ask("rerun", msg_id=third, answer="apply")
+    assert [page.reply(request)["status"] for request in (cell, again, third)] == ["ok"] * 3
+    assert printed(page, third) == "seen [7, 77, 7]\n"
+
+
+def test_a_rerun_that_is_not_heeded_is_told(page):
+    cell, again, _ = rerun(page, AGAIN)
+    page.decide("skip")
+    assert [page.reply(request)["status"] for request in (cell, again)] == ["ok", "ok"]
+    assert "the changed cell was not run" in page.ended()["text"]
+    page.shown.clear()
+    page.replies.clear()
+    cell, again, _ = rerun(page, CELL)
+    page.decide("skip")
+    page.reply(again)
+    assert "not run" not in page.ended()["text"]
 
 
 # pages that come late
@@ -366,6 +431,24 @@ def test_an_ended_panel_is_closed_by_the_next(page):
     assert first in closed
     page.decide("skip")
     page.reply(cell)
+
+
+def test_another_takes_the_place_of_a_panel_that_is_closed(page):
+    """By an action, or by a page."""
+    cell = page.crash(CELL)
+    level = page.state()["selected"]
+    close = "import ipywidgets; ipywidgets.Widget.close_all()"
+    page.post(page.panels[-1], {"id": "closes", "kind": "action", "level": level, "code": close})
+    page.until(lambda: len(page.panels) == 2)
+    assert page.state()["console"][-1]["code"] == close
+    page.send("comm_close", comm_id=page.panels[-1], data={})
+    page.until(lambda: len(page.panels) == 3)
+    page.until(lambda: len(shown(page, "update_display_data")) == 2)
+    views = [data["application/vnd.jupyter.widget-view+json"] for data in shown(page, "update_display_data")]
+    assert [view["model_id"] for view in views] == page.panels[1:]
+    page.decide("skip")
+    assert page.reply(cell)["status"] == "ok"
+    assert "then skip" in page.ended()["text"]
 
 
 # where it runs
@@ -503,6 +586,39 @@ def test_a_crash_in_a_thread_while_a_cell_runs(page):
         level = page.ask("state", panel)["state"]["selected"]
         assert page.ask("decide", panel, level=level, repair={"word": "skip"})["ok"]
     assert page.reply(cell)["status"] == "ok"
+
+
+def test_a_crash_in_a_thread_while_an_action_runs_is_displayed(page):
+    page.run("import daifu_ipy, threading\ndef work(): return int('q')\ndaifu_ipy.vaccinate(work)")
+    cell = page.crash(CELL)
+    main = page.panels[0]
+    level = page.state()["selected"]
+    code = """from daifu_ipy.frontends.choose import ASKERS
+import time
+thread = threading.Thread(target=work, daemon=True)
+thread.start()
+while not any(crash.thread is thread for crash in list(ASKERS[0].ask._open)): time.sleep(0.01)"""
+    assert page.ask("action", main, level=level, code=code)["entry"]["rich"] == []
+    page.until(lambda: len(page.panels) == 2)
+    views = [data.get("application/vnd.jupyter.widget-view+json", {}) for data in shown(page, "display_data")]
+    assert [view.get("model_id") for view in views] == page.panels
+    for panel in reversed(page.panels):
+        page.ask("decide", panel, level=0, repair={"word": "abort"})
+    page.reply(cell)
+
+
+def test_unloaded_while_a_panel_is_open(page):
+    cell = page.crash(CELL)
+    page.act("%unload_ext daifu_ipy")
+    assert page.state()["phase"] == "waiting"
+    page.decide("skip")
+    assert page.reply(cell)["status"] == "ok"
+    assert "then skip" in page.ended()["text"]
+    page.run("objects = None; import gc; gc.collect(); objects = gc.get_objects()")
+    held = "[type(o).__name__ for o in objects if type(o).__name__ in ('PanelState', 'OpenPanel', 'CrashFrame')]"
+    assert page.value(held) == []
+    assert page.value("'send' in vars(get_ipython().kernel.session)") is False
+    page.run("objects = None\n%load_ext daifu_ipy")
 
 
 def test_one_crash_after_the_other(page):

@@ -20,6 +20,7 @@ from daifu_ipy.frontends.held import Request
 from daifu_ipy.frontends.panel_end import End
 from daifu_ipy.frontends.panel_rerun import Cell
 from daifu_ipy.frontends.panel_session import PanelSession
+from daifu_ipy.frontends.patience import Patience
 from daifu_ipy.frontends.sections import SECTIONS, Section, register_section
 from daifu_ipy.repair.rules import SameHere
 
@@ -216,7 +217,7 @@ def test_abort_is_not_asked_about():
 
 
 def test_a_repair_refused_before_the_panel_was_there():
-    """As by a rule: which one it was is not known, so that any may be the one that must not come again."""
+    """As by a rule: it is known which one must not come again, and any other may."""
     calls = []
 
     def manager(crash: Crash) -> Repair:
@@ -224,8 +225,9 @@ def test_a_repair_refused_before_the_panel_was_there():
         if len(calls) == 1:
             return Repair(then=Surgery("def train("))
         talk = Talk(crash)
-        assert "ask" in talk.decide("skip")
-        talk.decide("skip", sure=True)
+        assert "ask" in talk.decide("surgery", source="def train(")
+        assert talk.answer is None
+        assert "ask" not in talk.decide("skip")
         assert isinstance(talk.answer, Repair)
         return talk.answer
 
@@ -385,6 +387,71 @@ def test_a_rerun_without_a_frame_of_the_cell():
     assert played(script, cell=cell, shown_again=lambda: shown.append(1)) == [1, 3]
 
 
+def held_requests(*requests: Request) -> Any:
+    """Requests that wait for a blocked cell."""
+
+    class Held:
+        def __init__(self) -> None:
+            self.requests, self.adopted = list(requests), []
+
+        def busy(self) -> None:
+            """A page has been served."""
+
+        def adopt(self, msg_id: str) -> None:
+            self.adopted.append(msg_id)
+            self.requests = [request for request in self.requests if request.msg_id != msg_id]
+
+    return Held()
+
+
+def test_a_rerun_that_an_input_transformer_rejects_is_shown_and_refused():
+    def translate(text: str) -> str:
+        if "!" in text:
+            raise SyntaxError("no such magic")
+        return text
+
+    cell = Cell(Request("1", "a", "train(['one'])"), started=0.0, translate=translate)
+    shown = []
+
+    def script(talk: Talk) -> None:
+        talk.session.tick(held_requests(Request("2", "a", "!")))
+        assert shown == [1]
+        assert "no such magic" in talk.sent.state()["rerun"]["refusal"]["text"]
+        assert "no such magic" in talk.ask("rerun", msg_id="2", answer="apply")["error"]
+        assert talk.session.left_out
+        talk.decide("skip")
+
+    assert played(script, cell=cell, shown_again=lambda: shown.append(1)) == [1, 3]
+
+
+def test_patience_begins_anew_after_each_message_of_a_person():
+    made: list[str] = []
+
+    class Timer:
+        def __init__(self, seconds: float, function: Callable[[], object]) -> None:
+            assert seconds == 7200
+
+        def start(self) -> None:
+            made.append("start")
+
+        def cancel(self) -> None:
+            made.append("cancel")
+
+    def script(talk: Talk) -> None:
+        with Patience(7200, timer=Timer).with_(talk.crash, print):
+            for kind in ("ping", "state"):
+                talk.ask(kind)
+            assert made == ["start"]
+            talk.ask("draft", key="k", text="half")
+            assert made == ["start", "cancel", "start"]
+            talk.session.refused()
+            assert "after 2 h 0 min without an answer: abort" in talk.sent.state()["crash"]["remarks"]
+        assert made[-1] == "cancel"
+        talk.decide("skip")
+
+    assert played(script) == [1, 3]
+
+
 # the end
 
 
@@ -425,9 +492,12 @@ def test_the_end_holds_nothing():
 def test_the_line_that_stays():
     def script(talk: Talk) -> None:
         error, talk.crash.exception = talk.crash.exception, ValueError("<b>bold</b> & \n more")
-        end = End.of(talk.crash, Repair(then=Skip()), "recovered", 0.0041)
+        end = End.of(talk.crash, Repair(then=Skip()), "recovered", 0.0041, talk.session.progress)
         assert end.text.startswith("Recovered ValueError at line ")
         assert " of train by skip, resumed in 4 ms" in end.text  # the loop's text is no counter
+        talk.ask("action", level=talk.level, code="text = '5'")
+        end = End.of(talk.crash, Repair(then=Pass()), "recovered", 0.0041)
+        assert " by 1 action, then pass, resumed" in end.text
         assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in end.bundle["text/html"]
         assert "one" not in end.bundle["text/html"]
         assert End.of(talk.crash, None, "aborted", 9.0).text.startswith("Aborted ValueError at line ")
@@ -435,3 +505,27 @@ def test_the_line_that_stays():
         talk.decide("skip")
 
     assert played(script) == [1, 3]
+
+
+def test_the_counters_of_all_functions_on_the_stack():
+    run = train()
+    ends = []
+
+    def manager(crash: Crash) -> Repair:
+        progress = PanelSession(crash, print).progress
+        ends.append(End.of(crash, Repair(then=Skip()), "recovered", 0.0, progress).text)
+        return Repair(then=Skip())
+
+    source = """def main(run):
+    for epoch in range(1):
+        for text in ["a"]:
+            for fold, step, late, more in [(1, 2, 3, 4)]:
+                run([text])
+"""
+    filename = "<main>"
+    keep(filename, source)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(source, filename, "exec"), namespace)
+    with repair_with(manager):
+        vaccinate(namespace["main"])(run)
+    assert [text.partition(", ")[2] for text in ends] == ["epoch 0, fold 1, step 2, late 3, resumed in 0 ms"]
