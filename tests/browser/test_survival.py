@@ -6,6 +6,10 @@ from playwright.sync_api import expect
 
 from tests.browser.test_waiting import CELL, COUNT, COUNTED, LATER, MEND, MESSAGE, crash
 
+SUBSHELL = """() => [...jupyterapp.shell.widgets('main')].some(
+  widget => widget.console?.sessionContext.session?.kernel?.subshellId
+)"""
+
 
 def test_a_reload_of_a_saved_notebook(lab):
     notebook, panel = crash(lab)
@@ -101,3 +105,16 @@ def test_a_second_crash_of_a_cell_after_a_reload(lab):
     dock.ends("Recovered")
     expect(dock.part("output")).to_contain_text("counted [0, 1, 9]")
     expect(notebook.page.locator("body")).not_to_contain_text("The kernel was restarted")
+
+
+def test_a_subshell_console_decides_too(lab):
+    notebook, _ = crash(lab)
+    notebook.command("notebook:create-subshell-console", wait=False)
+    console = notebook.page.locator(".jp-CodeConsole-input .cm-content")
+    console.click()
+    notebook.page.wait_for_function(SUBSHELL)  # what is sent before goes to the main shell, and waits there
+    notebook.page.keyboard.insert_text("import daifu_ipy; daifu_ipy.pending()[0].decide(daifu_ipy.Skip())")
+    notebook.page.keyboard.press("Shift+Enter")
+    expect(notebook.output(1)).to_contain_text("Recovered IndexError at line 4 by skip")
+    expect(notebook.output(1)).to_contain_text("decided outside of the panel")
+    expect(notebook.panel(1).waits(MESSAGE).part("title")).to_contain_text(MESSAGE)  # at the next number
