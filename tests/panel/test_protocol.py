@@ -244,7 +244,7 @@ def test_the_stop_button_stops_an_action(page):
         return next((m for m in page.messages() if m.get("id") == "endless"), None)
 
     reply = page.until(stopped)
-    assert "KeyboardInterrupt" in reply["entry"]["error"]
+    assert reply["entry"]["error"].startswith(("KeyboardInterrupt", "it was stopped"))  # in the code, or just before
     assert page.state()["phase"] == "waiting"
     page.decide("skip")
     assert page.reply(cell)["status"] == "ok"
